@@ -1,0 +1,280 @@
+// Builds the kvc module of a model: weights, one function for the layer, and
+// `@forward`, which loops over the layers.
+#include "compiler/BuildModule.h"
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+Type typeNamed(MLIRContext *context, StringRef name) {
+  return llvm::StringSwitch<Type>(name)
+      .Case("f64", Float64Type::get(context))
+      .Case("f32", Float32Type::get(context))
+      .Case("f16", Float16Type::get(context))
+      .Case("bf16", BFloat16Type::get(context))
+      .Default(Type());
+}
+
+class ModuleBuilder {
+public:
+  ModuleBuilder(MLIRContext *context, const ModelSpec &spec, Type arithmetic,
+                Type weightType, CacheType cache)
+      : spec(spec), b(UnknownLoc::get(context), context),
+        arithmetic(arithmetic), weightType(weightType), cache(cache) {}
+
+  OwningOpRef<ModuleOp> build();
+
+private:
+  RankedTensorType rows(int64_t width) {
+    return RankedTensorType::get({ShapedType::kDynamic, width}, arithmetic);
+  }
+  RankedTensorType perToken(Type type) {
+    return RankedTensorType::get({ShapedType::kDynamic}, type);
+  }
+  FlatSymbolRefAttr symbol(const WeightSpec &weight) {
+    return FlatSymbolRefAttr::get(b.getContext(), weight.symbol);
+  }
+  FlatSymbolRefAttr symbol(const std::optional<WeightSpec> &weight) {
+    return weight ? symbol(*weight) : FlatSymbolRefAttr();
+  }
+
+  void declare(const WeightSpec &weight);
+  void declare(const std::optional<WeightSpec> &weight) {
+    if (weight)
+      declare(*weight);
+  }
+  void declareAll();
+  Value norm(Value x, const WeightSpec &weight,
+             const std::optional<WeightSpec> &bias, Value layer);
+  Value linear(Value x, const WeightSpec &weight,
+               const std::optional<WeightSpec> &bias, Value layer);
+  Value rotary(Value x, Value positions);
+  void buildLayer();
+  void buildForward();
+
+  const ModelSpec &spec;
+  ImplicitLocOpBuilder b;
+  Type arithmetic, weightType;
+  CacheType cache;
+};
+
+// Matrices are stored as the command line asks; vectors, which are small, in
+// the arithmetic's type.
+void ModuleBuilder::declare(const WeightSpec &weight) {
+  SmallVector<int64_t> shape;
+  if (weight.perLayer)
+    shape.push_back(spec.layers);
+  llvm::append_range(shape, weight.shape);
+  auto type = RankedTensorType::get(
+      shape, weight.shape.size() == 2 ? weightType : arithmetic);
+  WeightOp::create(
+      b, weight.symbol, type, weight.source, weight.transposed,
+      weight.firstRow ? b.getI64IntegerAttr(weight.firstRow) : IntegerAttr(),
+      weight.pairedHeadDim ? b.getI64IntegerAttr(weight.pairedHeadDim)
+                           : IntegerAttr(),
+      PackingAttr());
+}
+
+void ModuleBuilder::declareAll() {
+  declare(spec.tokenEmbedding);
+  declare(spec.positionEmbedding);
+  declare(spec.attentionNorm);
+  declare(spec.attentionNormBias);
+  declare(spec.query);
+  declare(spec.queryBias);
+  declare(spec.key);
+  declare(spec.keyBias);
+  declare(spec.value);
+  declare(spec.valueBias);
+  declare(spec.output);
+  declare(spec.outputBias);
+  declare(spec.feedForwardNorm);
+  declare(spec.feedForwardNormBias);
+  declare(spec.gate);
+  declare(spec.gateBias);
+  declare(spec.up);
+  declare(spec.upBias);
+  declare(spec.down);
+  declare(spec.downBias);
+  declare(spec.finalNorm);
+  declare(spec.finalNormBias);
+  declare(spec.head);
+  declare(spec.headBias);
+}
+
+Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
+                          const std::optional<WeightSpec> &bias, Value layer) {
+  FloatAttr epsilon = b.getF64FloatAttr(spec.normEpsilon);
+  if (spec.norm == NormKind::RMSNorm)
+    return RMSNormOp::create(b, x.getType(), x, symbol(weight), layer, epsilon);
+  return LayerNormOp::create(b, x.getType(), x, symbol(weight), symbol(bias),
+                             layer, epsilon);
+}
+
+Value ModuleBuilder::linear(Value x, const WeightSpec &weight,
+                            const std::optional<WeightSpec> &bias, Value layer) {
+  return LinearOp::create(b, rows(weight.shape[0]), x, symbol(weight),
+                          symbol(bias), layer);
+}
+
+Value ModuleBuilder::rotary(Value x, Value positions) {
+  if (spec.positions != PositionKind::Rotary)
+    return x;
+  DenseF64ArrayAttr divisors;
+  if (!spec.rotary.divisors.empty())
+    divisors = b.getDenseF64ArrayAttr(spec.rotary.divisors);
+  return RotaryOp::create(b, x.getType(), x, positions,
+                          b.getI64IntegerAttr(spec.headDim),
+                          b.getI64IntegerAttr(spec.rotary.dims),
+                          b.getF64FloatAttr(spec.rotary.theta), divisors);
+}
+
+// One layer: x += attention(norm(x)); x += feed_forward(norm(x)).
+void ModuleBuilder::buildLayer() {
+  auto type = b.getFunctionType(
+      {b.getIndexType(), rows(spec.width), perToken(b.getI64Type()),
+       perToken(b.getI32Type()), cache},
+      {rows(spec.width), cache});
+  auto function = func::FuncOp::create(b, "layer", type);
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  Value layer = entry->getArgument(0), x = entry->getArgument(1),
+        positions = entry->getArgument(2), sequences = entry->getArgument(3),
+        previous = entry->getArgument(4);
+
+  Value h = norm(x, spec.attentionNorm, spec.attentionNormBias, layer);
+  Value q = rotary(linear(h, spec.query, spec.queryBias, layer), positions);
+  Value k = rotary(linear(h, spec.key, spec.keyBias, layer), positions);
+  Value v = linear(h, spec.value, spec.valueBias, layer);
+  Value next = AppendOp::create(b, cache, k, v, previous, layer, positions,
+                                sequences);
+  Value attended =
+      AttendOp::create(b, q.getType(), q, next, layer, positions, sequences,
+                       b.getF64FloatAttr(spec.attentionScale));
+  Value o = linear(attended, spec.output, spec.outputBias, layer);
+  x = arith::AddFOp::create(b, x, o);
+
+  h = norm(x, spec.feedForwardNorm, spec.feedForwardNormBias, layer);
+  auto activation = static_cast<Activation>(spec.activation);
+  auto activationAttr = ActivationAttr::get(b.getContext(), activation);
+  Value hidden;
+  if (spec.gated) {
+    Value gate = linear(h, *spec.gate, spec.gateBias, layer);
+    Value up = linear(h, spec.up, spec.upBias, layer);
+    Value open = ActivateOp::create(b, gate.getType(), gate, activationAttr);
+    hidden = arith::MulFOp::create(b, open, up);
+  } else {
+    Value up = linear(h, spec.up, spec.upBias, layer);
+    hidden = ActivateOp::create(b, up.getType(), up, activationAttr);
+  }
+  Value down = linear(hidden, spec.down, spec.downBias, layer);
+  x = arith::AddFOp::create(b, x, down);
+  func::ReturnOp::create(b, ValueRange{x, next});
+}
+
+// tokens, sequences, outputs, cache -> logits of the rows `outputs`, cache.
+void ModuleBuilder::buildForward() {
+  auto type = b.getFunctionType({perToken(b.getI32Type()),
+                                 perToken(b.getI32Type()),
+                                 perToken(b.getI64Type()), cache},
+                                {rows(spec.vocab), cache});
+  auto function = func::FuncOp::create(b, "forward", type);
+  Block *entry = function.addEntryBlock();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  Value tokens = entry->getArgument(0), sequences = entry->getArgument(1),
+        outputs = entry->getArgument(2), before = entry->getArgument(3);
+
+  Value positions =
+      PositionsOp::create(b, perToken(b.getI64Type()), before, sequences);
+  Value x =
+      EmbedOp::create(b, rows(spec.width), tokens, symbol(spec.tokenEmbedding));
+  if (spec.positions == PositionKind::Learned) {
+    Value p = EmbedOp::create(b, rows(spec.width), positions,
+                              symbol(spec.positionEmbedding));
+    x = arith::AddFOp::create(b, x, p);
+  }
+
+  Value first = arith::ConstantIndexOp::create(b, 0);
+  Value count = arith::ConstantIndexOp::create(b, spec.layers);
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  auto loop = scf::ForOp::create(b, first, count, one, ValueRange{x, before});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    auto call = func::CallOp::create(
+        b, "layer", TypeRange{rows(spec.width), cache},
+        ValueRange{loop.getInductionVar(), loop.getRegionIterArg(0), positions,
+                   sequences, loop.getRegionIterArg(1)});
+    scf::YieldOp::create(b, call.getResults());
+  }
+  Value after =
+      AdvanceOp::create(b, cache, loop.getResult(1), sequences);
+
+  Value chosen =
+      SelectOp::create(b, rows(spec.width), loop.getResult(0), outputs);
+  Value h = norm(chosen, spec.finalNorm, spec.finalNormBias, Value());
+  Value logits = linear(h, spec.head ? *spec.head : spec.tokenEmbedding,
+                        spec.headBias, Value());
+  func::ReturnOp::create(b, ValueRange{logits, after});
+}
+
+OwningOpRef<ModuleOp> ModuleBuilder::build() {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(b.getLoc(), spec.name);
+  (*module)->setAttr(kWeightsAttr, b.getStringAttr(spec.weights));
+  b.setInsertionPointToStart(module->getBody());
+  declareAll();
+  buildLayer();
+  buildForward();
+  return module;
+}
+
+llvm::Error invalidOption(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+} // namespace
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
+                 const BuildOptions &options) {
+  context->loadDialect<KVCDialect, arith::ArithDialect, func::FuncDialect,
+                       scf::SCFDialect>();
+  Type arithmetic = typeNamed(context, spec.arithmetic);
+  auto chosen = [&](StringRef option, StringRef name) -> llvm::Expected<Type> {
+    if (name.empty())
+      return arithmetic;
+    Type type = typeNamed(context, name);
+    if (!type)
+      return invalidOption("--" + option +
+                           ": expected f64, f32, f16 or bf16, but got " + name);
+    if (type.getIntOrFloatBitWidth() > arithmetic.getIntOrFloatBitWidth())
+      return invalidOption("--" + option + ": expected at most the width of the "
+                           "arithmetic (" + spec.arithmetic + "), but got " + name);
+    return type;
+  };
+  llvm::Expected<Type> weightType = chosen(
+      "weights", options.weightType.empty() ? spec.weightType : options.weightType);
+  if (!weightType)
+    return weightType.takeError();
+  llvm::Expected<Type> cacheElement = chosen("cache", options.cacheType);
+  if (!cacheElement)
+    return cacheElement.takeError();
+  int64_t capacity = options.capacity ? options.capacity : spec.context;
+  if (capacity < 1 || capacity > spec.context)
+    return invalidOption("--capacity: expected 1 to " + llvm::Twine(spec.context) +
+                         " (the model's context), but got " +
+                         llvm::Twine(capacity));
+  auto cache = CacheType::get(context, spec.layers, spec.kvHeads, capacity,
+                              spec.headDim, spec.headDim, *cacheElement,
+                              ContiguousAttr::get(context));
+  return ModuleBuilder(context, spec, arithmetic, *weightType, cache).build();
+}

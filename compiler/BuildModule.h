@@ -1,0 +1,26 @@
+// From a ModelSpec to a module of the kvc dialect.
+#ifndef KVC_COMPILER_BUILDMODULE_H
+#define KVC_COMPILER_BUILDMODULE_H
+
+#include "compiler/frontend/ModelSpec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace kvc {
+
+// What the command line says beyond the model.
+struct BuildOptions {
+  std::string weightType; // f64, f32, f16, bf16; "": the arithmetic's type
+  std::string cacheType;  // the same; "": the arithmetic's type
+  int64_t capacity = 0;   // positions of a sequence; 0: the model's context
+};
+
+// Builds `@forward` and one function for the kind of layer the model has. An
+// error names the option that doesn't fit the model.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+buildModule(mlir::MLIRContext *context, const ModelSpec &spec,
+            const BuildOptions &options);
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_BUILDMODULE_H

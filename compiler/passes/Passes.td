@@ -1,0 +1,147 @@
+//===- Passes.td - passes of the kvc compiler -----------------------------===//
+//
+// In the order of the pipelines in compiler/Pipelines.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef KVC_PASSES
+#define KVC_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def VerifyCacheUse : Pass<"kvc-verify-cache-use", "::mlir::ModuleOp"> {
+  let summary = "rejects stale cache values and positions of another origin";
+  let description = [{
+    A cache value is consumed by the op that makes the next one (append,
+    advance, truncate, fork, reorder, a call or loop that takes it and gives
+    one). A use after that is an error, as are positions that don't come from
+    `kvc.positions`, through whatever calls and loops. Reading is free: several
+    ops may attend to one value before it is consumed. Because of this check
+    the lowerings update caches in place.
+  }];
+}
+
+def DeferCommit : Pass<"kvc-defer-commit", "::mlir::ModuleOp"> {
+  let summary = "leaves the step's commit to the runtime";
+  let description = [{
+    In `@forward`, the entry of a generated library, `kvc.advance` of the
+    returned cache goes: the runtime commits lengths itself, when all slices of
+    a call are computed.
+
+    ```mlir
+    %4 = kvc.advance %3 by %sequences      // before
+    return %logits, %4
+    return %logits, %3                     // after
+    ```
+  }];
+}
+
+def Fuse : Pass<"kvc-fuse", "::mlir::ModuleOp"> {
+  let summary = "moves activations, residuals and gates into linear layers";
+  let description = [{
+    ```mlir
+    %h = kvc.linear %x by @up              // before
+    %a = kvc.activate %h gelu
+    %a = kvc.linear %x by @up activation gelu             // after
+
+    %y = kvc.linear %a by @down            // before
+    %z = arith.addf %x, %y
+    %z = kvc.linear %a by @down residual(%x)              // after
+
+    %g = kvc.linear %x by @gate            // before
+    %u = kvc.linear %x by @up
+    %s = kvc.activate %g silu
+    %m = arith.mulf %s, %u
+    %m = kvc.gated_linear %x by @gate, @up activation silu // after
+    ```
+    Legal where the value that disappears has no other use.
+  }];
+  let dependentDialects = ["::kvc::KVCDialect"];
+}
+
+def PackWeights : Pass<"kvc-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "gives every weight its place in the packed file";
+  let description = [{
+    Adds `packed #kvc.packing<offset, panel>` to each `kvc.weight`, in the order
+    of declaration, each at a multiple of 64 bytes.
+  }];
+  let options = [Option<"panel", "panel", "int64_t", "16",
+      "rows of a matrix that stand in the lanes of a vector; 0: row-major">];
+}
+
+def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "each op's definition, in upstream dialects";
+  let description = [{
+    The reference lowering: slow and plain. Activations stay tensors; a cache
+    becomes three buffers, updated in place: the pool (memref<?xi8>), the page
+    table (memref<?xi64>, a byte offset for each page of each sequence) and the
+    lengths (memref<?xi64>). A function that reads weights gets the data section
+    of the packed file, row-major (`kvc-pack-weights{panel=0}`), as its first
+    argument. Calls between functions with weights are inlined before.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
+def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
+  let summary = "the fast CPU lowering: loops over vectors";
+  let description = [{
+    Turns `@forward`, inlined, fused and packed, into one function over buffers
+    with the signature of `kvc_forward_function` (runtime/include/kvc/abi.h).
+    Work is written as `scf.parallel` over independent tasks, vectors have 16
+    virtual lanes, and each output element is reduced in one order that depends
+    on no size, thread or register. Buffers are `memref.alloc`s for
+    `kvc-plan-workspace`.
+  }];
+  let options = [
+    Option<"tileRows", "tile-rows", "int64_t", "6",
+      "rows of a matrix product's register tile (from the target description)">,
+    Option<"tilePanels", "tile-panels", "int64_t", "1",
+      "panels of 16 columns of a matrix product's register tile">,
+    Option<"maxTokens", "max-tokens", "int64_t", "512",
+      "tokens of one call at most">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def PlanWorkspace : Pass<"kvc-plan-workspace", "::mlir::ModuleOp"> {
+  let summary = "replaces allocations by places in the workspace";
+  let description = [{
+    Each `memref.alloc(%n)` of `@forward` becomes a view of the workspace; two
+    buffers share bytes only where their lives don't overlap. Sizes are those
+    for `max-tokens` rows. The workspace's size becomes the function's attribute
+    `kvc.workspace_bytes`.
+  }];
+  let options = [Option<"maxTokens", "max-tokens", "int64_t", "512",
+      "tokens of one call at most">];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
+def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
+  let summary = "turns parallel loops into tasks of the runtime's executor";
+  let description = [{
+    Each outermost `scf.parallel` of `@forward`, of one dimension, becomes a
+    function `(context, begin, end)` and a call of the executor's
+    `parallel_for` with the address of the captured values.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
+def ExpandMath : Pass<"kvc-expand-math"> {
+  let summary = "one polynomial for each function, the same on every CPU";
+  let description = [{
+    Replaces `math.exp`, `math.erfc`, `math.sin`, `math.cos` on f32 and f64, scalars and
+    vectors, by arithmetic that gives the same bits everywhere; no call of libm
+    remains. Conversions to bf16 become integer arithmetic, since instructions
+    differ in how they treat denormals.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
+#endif // KVC_PASSES

@@ -1,0 +1,38 @@
+// The kvc dialect: types, attributes, operations.
+#ifndef KVC_DIALECT_KVC_H
+#define KVC_DIALECT_KVC_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace kvc {
+class LayoutAttrInterface; // named by CacheType, defined below
+
+// Virtual lanes of every reduction and the width of a weight panel: part of the
+// order in which numbers are added, so a constant of the program and never of
+// the machine.
+inline constexpr int64_t kLanes = 16;
+
+// The module attribute that says where weights come from: a path, or
+// "random:<seed>".
+inline constexpr llvm::StringLiteral kWeightsAttr = "kvc.weights";
+} // namespace kvc
+
+#include "dialect/KVCDialect.h.inc"
+#include "dialect/KVCEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/KVCTypes.h.inc"
+#include "dialect/KVCInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/KVCAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/KVCOps.h.inc"
+
+#endif // KVC_DIALECT_KVC_H

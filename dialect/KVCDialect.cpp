@@ -1,0 +1,96 @@
+// Registration of the dialect, and the short names that its IR is printed with.
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kvc;
+
+#include "dialect/KVCDialect.cpp.inc"
+#include "dialect/KVCEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/KVCAttributes.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/KVCTypes.cpp.inc"
+
+namespace {
+// Prints the cache type once, as `!cache`.
+struct KVCAliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Type type, raw_ostream &os) const override {
+    if (!isa<CacheType>(type))
+      return AliasResult::NoAlias;
+    os << "cache";
+    return AliasResult::FinalAlias;
+  }
+};
+
+// Any kvc op may move into another function: none depends on where it stands.
+struct KVCInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const override {
+    return true;
+  }
+};
+} // namespace
+
+void KVCDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/KVCAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/KVCTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/KVCOps.cpp.inc"
+      >();
+  addInterfaces<KVCAliases, KVCInliner>();
+}
+
+LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t layers, int64_t kvHeads,
+                                int64_t capacity, int64_t keyWidth,
+                                int64_t valueWidth, Type elementType,
+                                Attribute layout) {
+  // C1: positive sizes.
+  for (auto [name, size] : {std::pair{"layers", layers},
+                            {"KV heads", kvHeads},
+                            {"capacity", capacity},
+                            {"key width", keyWidth},
+                            {"value width", valueWidth}})
+    if (size <= 0)
+      return emitError() << "expected the number of " << name
+                         << " of a cache to be positive, but got " << size;
+  // C2: element type.
+  if (!elementType.isF64() && !elementType.isF32() && !elementType.isF16() &&
+      !elementType.isBF16())
+    return emitError()
+           << "expected the element type of a cache to be f64, f32, f16 or "
+              "bf16, but got "
+           << elementType;
+  // C3: layout.
+  if (!isa<LayoutAttrInterface>(layout))
+    return emitError() << "expected the layout of a cache to be a layout "
+                          "attribute such as #kvc.contiguous, but got "
+                       << layout;
+  return success();
+}
+
+LayoutAttrInterface CacheType::getLayoutInterface() const {
+  return cast<LayoutAttrInterface>(getLayout());
+}
+
+int64_t CacheType::getBytesPerPosition() const {
+  return getLayers() * getKvHeads() * (getKeyWidth() + getValueWidth()) *
+         (getElementType().getIntOrFloatBitWidth() / 8);
+}
+
+int64_t CacheType::getPagesPerSequence() const {
+  return llvm::divideCeil(getCapacity(),
+                          getLayoutInterface().getPositionsPerPage(*this));
+}

@@ -1,0 +1,312 @@
+// Verifiers, folders and canonicalisation of the kvc operations. Each block of
+// a verifier is one numbered constraint of KVCOps.td.
+#include "dialect/KVC.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvc;
+
+#define GET_OP_CLASSES
+#include "dialect/KVCOps.cpp.inc"
+
+static int64_t widthOf(Value rows) {
+  return cast<RankedTensorType>(rows.getType()).getDimSize(1);
+}
+
+static Type elementOf(Value rows) {
+  return cast<RankedTensorType>(rows.getType()).getElementType();
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+LogicalResult WeightOp::verify() {
+  RankedTensorType type = getWeightType();
+  // C1: a static vector or matrix.
+  size_t axes = isStacked() ? 1 : 0;
+  if (!type.hasStaticShape() || type.getRank() < int64_t(axes + 1) ||
+      type.getRank() > int64_t(axes + 2))
+    return emitOpError() << "expected a static vector or matrix"
+                         << (axes ? " after the axis of layers" : "")
+                         << ", but got " << type;
+  // C2: element type.
+  Type element = type.getElementType();
+  if (!element.isF64() && !element.isF32() && !element.isF16() &&
+      !element.isBF16())
+    return emitOpError()
+           << "expected the element type to be f64, f32, f16 or bf16, but got "
+           << element;
+  // C3: only a matrix can be transposed.
+  ArrayRef<int64_t> shape = getLayerShape();
+  if (getTransposed() && shape.size() != 2)
+    return emitOpError() << "expected a transposed weight to be a matrix, but got "
+                         << type;
+  // C4: paired heads.
+  if (auto heads = getPairedHeads())
+    if (*heads % 2 != 0 || shape[0] % *heads != 0)
+      return emitOpError() << "expected the width of paired heads to be even and "
+                              "to divide the rows ("
+                           << shape[0] << "), but got " << *heads;
+  return success();
+}
+
+// Looks up `symbol`, and checks that its weight has `shape` for one layer and
+// that it is indexed by a layer iff it is stacked.
+static LogicalResult checkWeight(Operation *op, SymbolTableCollection &symbols,
+                                 FlatSymbolRefAttr symbol, StringRef role,
+                                 ArrayRef<int64_t> shape, bool hasLayer) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  if (!weight)
+    return op->emitOpError() << "expected " << symbol << " (" << role
+                             << ") to be declared by a kvc.weight";
+  if (weight.getLayerShape() != shape) {
+    InFlightDiagnostic diag = op->emitOpError();
+    diag << "expected the " << role << " " << symbol << " to be [";
+    llvm::interleaveComma(shape, diag);
+    diag << "] for a layer, but got [";
+    llvm::interleaveComma(weight.getLayerShape(), diag);
+    diag << "]";
+    diag.attachNote(weight.getLoc()) << "declared here";
+    return diag;
+  }
+  if (weight.isStacked() != hasLayer) {
+    InFlightDiagnostic diag =
+        op->emitOpError()
+        << (hasLayer ? "expected no layer, since " : "expected a layer, since ")
+        << symbol << " is " << (hasLayer ? "not " : "") << "stacked over layers";
+    diag.attachNote(weight.getLoc()) << "declared here";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getTableAttr());
+  // C1: a matrix that is not stacked.
+  if (!weight)
+    return emitOpError() << "expected " << getTableAttr()
+                         << " (table) to be declared by a kvc.weight";
+  if (weight.isStacked() || weight.getLayerShape().size() != 2)
+    return emitOpError() << "expected the table " << getTableAttr()
+                         << " to be a matrix [entries, width] that is not "
+                            "stacked over layers, but got "
+                         << weight.getWeightType();
+  // C2: width.
+  if (weight.getLayerShape()[1] != widthOf(getResult()))
+    return emitOpError() << "expected the result's width to be "
+                         << weight.getLayerShape()[1] << " (from "
+                         << getTableAttr() << "), but got "
+                         << widthOf(getResult());
+  return success();
+}
+
+LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // C1, C2.
+  return checkWeight(*this, symbols, getWeightAttr(), "weight",
+                     {widthOf(getInput())}, bool(getLayer()));
+}
+
+LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // C1, C2.
+  int64_t width = widthOf(getInput());
+  if (failed(checkWeight(*this, symbols, getWeightAttr(), "weight", {width},
+                         bool(getLayer()))))
+    return failure();
+  return getBiasAttr() ? checkWeight(*this, symbols, getBiasAttr(), "bias",
+                                     {width}, bool(getLayer()))
+                       : success();
+}
+
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // C1, C3.
+  int64_t outputs = widthOf(getResult());
+  if (failed(checkWeight(*this, symbols, getWeightAttr(), "weight",
+                         {outputs, widthOf(getInput())}, bool(getLayer()))))
+    return failure();
+  // C2, C3.
+  return getBiasAttr() ? checkWeight(*this, symbols, getBiasAttr(), "bias",
+                                     {outputs}, bool(getLayer()))
+                       : success();
+}
+
+LogicalResult GatedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t outputs = widthOf(getResult());
+  // C1, C3.
+  for (auto [symbol, role] : {std::pair{getGateAttr(), "gate"}, {getUpAttr(), "up"}})
+    if (failed(checkWeight(*this, symbols, symbol, role,
+                           {outputs, widthOf(getInput())}, bool(getLayer()))))
+      return failure();
+  // C2, C3.
+  for (auto [symbol, role] : {std::pair{getGateBiasAttr(), "gate bias"},
+                              {getUpBiasAttr(), "up bias"}})
+    if (symbol && failed(checkWeight(*this, symbols, symbol, role, {outputs},
+                                     bool(getLayer()))))
+      return failure();
+  return success();
+}
+
+// The rows and the element type of `result` are those of `input`.
+static LogicalResult checkSameRows(Operation *op, Value input, Value result) {
+  auto in = cast<RankedTensorType>(input.getType());
+  auto out = cast<RankedTensorType>(result.getType());
+  if (in.getElementType() != out.getElementType() ||
+      in.getDimSize(0) != out.getDimSize(0))
+    return op->emitOpError() << "expected the result to have the rows and the "
+                                "element type of the input ("
+                             << in << "), but got " << out;
+  return success();
+}
+
+LogicalResult LinearOp::verify() {
+  // C4: residual.
+  if (getResidual() && getResidual().getType() != getResult().getType())
+    return emitOpError() << "expected the residual to have the result's type ("
+                         << getResult().getType() << "), but got "
+                         << getResidual().getType();
+  // C5: rows.
+  return checkSameRows(*this, getInput(), getResult());
+}
+
+LogicalResult GatedLinearOp::verify() {
+  // C4: rows.
+  return checkSameRows(*this, getInput(), getResult());
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+LogicalResult SelectOp::verify() {
+  // C1: width and element type.
+  if (widthOf(getInput()) != widthOf(getResult()) ||
+      elementOf(getInput()) != elementOf(getResult()))
+    return emitOpError() << "expected the result to have the width and the "
+                            "element type of the input ("
+                         << getInput().getType() << "), but got "
+                         << getResult().getType();
+  return success();
+}
+
+LogicalResult RotaryOp::verify() {
+  // C1: heads.
+  int64_t width = widthOf(getInput()), headDim = getHeadDim(), dims = getDims();
+  if (width % headDim != 0)
+    return emitOpError() << "expected the row's width to be a multiple of "
+                            "head_dim ("
+                         << headDim << "), but got " << width;
+  // C2: rotated elements.
+  if (dims % 2 != 0 || dims > headDim)
+    return emitOpError() << "expected dims to be even and at most head_dim ("
+                         << headDim << "), but got " << dims;
+  // C3: number of divisors.
+  ArrayRef<double> divisors = getDivisors().value_or(ArrayRef<double>());
+  if (getDivisors() && divisors.size() != 1 &&
+      int64_t(divisors.size()) != dims / 2)
+    return emitOpError() << "expected 1 or " << dims / 2
+                         << " (dims / 2) divisors, but got " << divisors.size();
+  // C4: positive numbers.
+  auto positive = [](double x) { return x > 0 && std::isfinite(x); };
+  if (!positive(getTheta().convertToDouble()) ||
+      !llvm::all_of(divisors, positive))
+    return emitOpError() << "expected theta and the divisors to be positive";
+  return success();
+}
+
+SmallVector<double> RotaryOp::getFrequencies() {
+  ArrayRef<double> divisors = getDivisors().value_or(ArrayRef<double>());
+  SmallVector<double> frequencies;
+  for (int64_t i = 0, pairs = getDims() / 2; i != pairs; ++i) {
+    double divisor = divisors.empty() ? 1.0
+                                      : divisors[divisors.size() == 1 ? 0 : i];
+    frequencies.push_back(
+        std::pow(getTheta().convertToDouble(), -2.0 * i / getDims()) / divisor);
+  }
+  return frequencies;
+}
+
+//===----------------------------------------------------------------------===//
+// Cache
+//===----------------------------------------------------------------------===//
+
+LogicalResult AppendOp::verify() {
+  CacheType cache = getCache().getType();
+  // C1: keys.
+  int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
+  if (widthOf(getKeys()) != keys)
+    return emitOpError() << "expected the keys' width to be " << keys
+                         << " (KV heads times key width of the cache), but got "
+                         << widthOf(getKeys());
+  // C2: values.
+  int64_t values = cache.getKvHeads() * cache.getValueWidth();
+  if (widthOf(getValues()) != values)
+    return emitOpError()
+           << "expected the values' width to be " << values
+           << " (KV heads times value width of the cache), but got "
+           << widthOf(getValues());
+  return success();
+}
+
+LogicalResult AttendOp::verify() {
+  CacheType cache = getCache().getType();
+  // C1: whole groups of query heads.
+  int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
+  if (widthOf(getQueries()) % keys != 0)
+    return emitOpError() << "expected the queries' width to be a multiple of "
+                         << keys
+                         << " (KV heads times key width of the cache), but got "
+                         << widthOf(getQueries());
+  // C2: the result has the queries' type.
+  if (cache.getKeyWidth() != cache.getValueWidth())
+    return emitOpError() << "expected the key and value widths of the cache to "
+                            "be equal, but got "
+                         << cache.getKeyWidth() << " and "
+                         << cache.getValueWidth();
+  return success();
+}
+
+// truncate(truncate(c, s, a), s, b) becomes truncate(c, s, min(a, b)) for
+// constant lengths: the shorter one decides.
+LogicalResult TruncateOp::canonicalize(TruncateOp op, PatternRewriter &rewriter) {
+  auto inner = op.getCache().getDefiningOp<TruncateOp>();
+  APInt outerLength, innerLength;
+  if (!inner || inner.getSequence() != op.getSequence() ||
+      !inner.getResult().hasOneUse())
+    return rewriter.notifyMatchFailure(op, "not the same sequence truncated twice");
+  if (!matchPattern(op.getLength(), m_ConstantInt(&outerLength)) ||
+      !matchPattern(inner.getLength(), m_ConstantInt(&innerLength)))
+    return rewriter.notifyMatchFailure(op, "the lengths are not constants");
+  Value length =
+      outerLength.slt(innerLength) ? op.getLength() : inner.getLength();
+  rewriter.replaceOpWithNewOp<TruncateOp>(op, op.getType(), inner.getCache(),
+                                          op.getSequence(), length);
+  return success();
+}
+
+OpFoldResult ForkOp::fold(FoldAdaptor) {
+  // A sequence equals itself.
+  return getFrom() == getTo() ? OpFoldResult(getCache()) : OpFoldResult();
+}
+
+LogicalResult ReorderOp::verify() {
+  // C1: sequences are counted from 0.
+  DenseIntElementsAttr order;
+  if (matchPattern(getOrder(), m_Constant(&order)))
+    for (const APInt &sequence : order.getValues<APInt>())
+      if (sequence.isNegative())
+        return emitOpError() << "expected the entries of the order to be "
+                                "sequences from 0 on, but got "
+                             << sequence.getSExtValue();
+  return success();
+}
+
+OpFoldResult ReorderOp::fold(FoldAdaptor adaptor) {
+  auto order = dyn_cast_if_present<DenseIntElementsAttr>(adaptor.getOrder());
+  if (!order)
+    return {};
+  for (auto [place, sequence] : llvm::enumerate(order.getValues<APInt>()))
+    if (sequence.getSExtValue() != int64_t(place))
+      return {};
+  return getCache();
+}

@@ -1,0 +1,482 @@
+//===- KVCOps.td - operations of the kvc dialect --------------------------===//
+//
+// Shapes: N is the number of tokens of a step, one row each; a weight that is
+// stacked over layers is indexed by `layer`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef KVC_OPS
+#define KVC_OPS
+
+include "dialect/KVCTypes.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class KVC_Op<string mnemonic, list<Trait> traits = []>
+    : Op<KVC_Dialect, mnemonic, traits>;
+
+def KVC_Float : AnyTypeOf<[F64, F32]>;
+// Activations: [N, width], a row a token.
+def KVC_Rows : RankedTensorOf<[KVC_Float], [HasAnyRankOfPred<[2]>], "rows of f64 or f32">;
+// One number a token: [N].
+class KVC_PerToken<list<Type> types, string what>
+    : RankedTensorOf<types, [HasAnyRankOfPred<[1]>], what>;
+def KVC_Ids : KVC_PerToken<[I32, I64], "ids, one a token">;
+def KVC_Sequences : KVC_PerToken<[I32], "sequences (i32), one a token">;
+def KVC_Positions : KVC_PerToken<[I64], "positions (i64), one a token">;
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
+  let summary = "names a tensor of the model's file";
+  let description = [{
+    Declares a weight. `source` is the tensor's name in the file that the
+    module's attribute `kvc.weights` names; `{}` in it stands for the number of
+    a layer, and the weight is then stacked over layers, its first axis. A
+    matrix is `[outputs, inputs]`.
+
+    `transposed`: the file has `[inputs, outputs]`. `first_row`: our rows start
+    there among the outputs of the file's tensor (fused projections).
+    `paired_heads d`: the rows of each head of width d stand in pair order
+    (2i, 2i+1) in the file and are read in half order (i, i + d/2).
+
+    Created by the front ends; `kvc-pack-weights` adds the packing. No effect.
+    - C1: the shape is static, of rank 1 or 2, after the axis of layers if any.
+    - C2: the element type is f64, f32, f16 or bf16.
+    - C3: `transposed` needs a matrix.
+    - C4: `paired_heads` is even and divides the rows.
+
+    ```mlir
+    kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+      StrAttr:$source, UnitAttr:$transposed,
+      OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$first_row,
+      OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$paired_heads,
+      OptionalAttr<KVC_PackingAttr>:$packing);
+  let assemblyFormat = [{
+    $sym_name `:` $type `from` $source (`transposed` $transposed^)?
+    (`first_row` $first_row^)? (`paired_heads` $paired_heads^)?
+    (`packed` $packing^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getWeightType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+    // Whether the first axis is the layer.
+    bool isStacked() { return getSource().contains("{}"); }
+    int64_t getLayers() {
+      return isStacked() ? getWeightType().getDimSize(0) : 1;
+    }
+    // The shape of one layer's weight: [rows, columns] or [rows].
+    ::llvm::ArrayRef<int64_t> getLayerShape() {
+      return getWeightType().getShape().drop_front(isStacked() ? 1 : 0);
+    }
+  }];
+}
+
+// An op that reads weights by symbol.
+class KVC_WeightUser<string mnemonic, list<Trait> traits = []>
+    : KVC_Op<mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def KVC_EmbedOp : KVC_WeightUser<"embed"> {
+  let summary = "looks up rows of a table";
+  let description = [{
+    `result[n] = table[ids[n]]`, converted to the result's type. Ids are token
+    ids, or positions for a learned position table.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`. An id outside the table is excluded by the plan of
+    the forward call.
+    - C1: the table is a matrix [entries, width] that is not stacked.
+    - C2: the result's width is the table's.
+
+    ```mlir
+    %x = kvc.embed %tokens in @token_embd : tensor<?xi32> -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KVC_Ids:$ids, FlatSymbolRefAttr:$table);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = "$ids `in` $table attr-dict `:` type($ids) `->` type($result)";
+}
+
+class KVC_Norm<string mnemonic> : KVC_WeightUser<mnemonic,
+    [AllTypesMatch<["input", "result"]>]>;
+
+def KVC_RMSNormOp : KVC_Norm<"rms_norm"> {
+  let summary = "root-mean-square normalisation of each row";
+  let description = [{
+    `result[n, i] = input[n, i] / sqrt(mean_j input[n, j]^2 + epsilon) * weight[i]`
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`.
+    - C1: the weight is a vector of the row's width.
+    - C2: a stacked weight is indexed by a layer, another is not.
+
+    ```mlir
+    %h = kvc.rms_norm %x by @blk.attn_norm layer %layer epsilon 1.0e-05 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
+                       Optional<Index>:$layer, F64Attr:$epsilon);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `by` $weight (`layer` $layer^)? `epsilon` $epsilon attr-dict `:` type($input)
+  }];
+}
+
+def KVC_LayerNormOp : KVC_Norm<"layer_norm"> {
+  let summary = "normalisation of each row to mean 0 and variance 1";
+  let description = [{
+    `result[n, i] = (input[n, i] - mean) / sqrt(variance + epsilon) * weight[i] + bias[i]`
+    with the mean and the (biased) variance of row n.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`.
+    - C1: weight and bias are vectors of the row's width.
+    - C2: stacked weights are indexed by a layer, others are not.
+
+    ```mlir
+    %h = kvc.layer_norm %x by @norm bias @norm.bias layer %layer epsilon 1.0e-05 : tensor<?x24xf64>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias,
+                       Optional<Index>:$layer, F64Attr:$epsilon);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `by` $weight (`bias` $bias^)? (`layer` $layer^)? `epsilon` $epsilon
+    attr-dict `:` type($input)
+  }];
+}
+
+def KVC_LinearOp : KVC_WeightUser<"linear", [AttrSizedOperandSegments]> {
+  let summary = "a linear layer";
+  let description = [{
+    `result[n, o] = activation(sum_i input[n, i] * weight[o, i] + bias[o]) + residual[n, o]`
+
+    The sum is taken in the order of i with fused multiply-adds, starting from
+    the bias or from 0: one order, whatever the number of rows.
+
+    Created by the front ends without activation and residual, which
+    `kvc-fuse` adds; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`.
+    - C1: the weight is a matrix [result's width, input's width].
+    - C2: the bias is a vector of the result's width.
+    - C3: stacked weights are indexed by a layer, others are not.
+    - C4: the residual has the result's type.
+    - C5: input and result have the same number of rows and element type.
+
+    ```mlir
+    %q = kvc.linear %h by @attn_q bias @attn_q.bias layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
+    %y = kvc.linear %a by @attn_o layer %layer residual(%x : tensor<?x576xf32>) : tensor<?x576xf32> -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias,
+                       Optional<Index>:$layer,
+                       OptionalAttr<KVC_ActivationAttr>:$activation,
+                       Optional<KVC_Rows>:$residual);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `by` $weight (`bias` $bias^)? (`layer` $layer^)?
+    (`activation` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
+    type($input) `->` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
+      "::mlir::FlatSymbolRefAttr":$weight, "::mlir::FlatSymbolRefAttr":$bias,
+      "::mlir::Value":$layer), [{
+    build($_builder, $_state, result, input, weight, bias, layer,
+          ActivationAttr(), ::mlir::Value());
+  }]>];
+  let hasVerifier = 1;
+}
+
+def KVC_GatedLinearOp : KVC_WeightUser<"gated_linear"> {
+  let summary = "two linear layers, one gating the other";
+  let description = [{
+    `result = activation(input gate^T + gate_bias) * (input up^T + up_bias)`,
+    each sum as in `kvc.linear`.
+
+    Created by `kvc-fuse` from two `kvc.linear`, a `kvc.activate` and a product;
+    lowered by `kvc-lower-to-linalg` and `kvc-lower-to-kernels`.
+    - C1: both weights are matrices [result's width, input's width].
+    - C2: the biases are vectors of the result's width.
+    - C3: stacked weights are indexed by a layer, others are not.
+    - C4: input and result have the same number of rows and element type.
+
+    ```mlir
+    %g = kvc.gated_linear %h by @gate, @up layer %layer activation silu : tensor<?x576xf32> -> tensor<?x1536xf32>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$gate,
+                       FlatSymbolRefAttr:$up,
+                       OptionalAttr<FlatSymbolRefAttr>:$gate_bias,
+                       OptionalAttr<FlatSymbolRefAttr>:$up_bias,
+                       Optional<Index>:$layer, KVC_ActivationAttr:$activation);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `by` $gate `,` $up (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)?
+    (`layer` $layer^)? `activation` $activation attr-dict `:`
+    type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+def KVC_ActivateOp : KVC_Op<"activate", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "an activation function, element by element";
+  let description = [{
+    `gelu`: x (1 + erf(x / sqrt 2)) / 2; `gelu_tanh`:
+    x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2; `silu`: x / (1 + exp(-x));
+    `relu`: max(x, 0).
+
+    Created by the front ends; fused by `kvc-fuse`; lowered by
+    `kvc-lower-to-linalg` and `kvc-lower-to-kernels`. No constraints beyond the
+    types.
+
+    ```mlir
+    %a = kvc.activate %h gelu : tensor<?x96xf64>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, KVC_ActivationAttr:$activation);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = "$input $activation attr-dict `:` type($input)";
+}
+
+def KVC_SelectOp : KVC_Op<"select", [Pure]> {
+  let summary = "chooses rows";
+  let description = [{
+    `result[m] = input[rows[m]]`: the rows whose logits are wanted.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`.
+    - C1: input and result have the same width and element type.
+
+    ```mlir
+    %last = kvc.select %x rows %outputs : tensor<?x576xf32>, tensor<?xi64> -> tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, KVC_Positions:$rows);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `rows` $rows attr-dict `:` type($input) `,` type($rows) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVC_RotaryOp : KVC_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "rotary position embedding of each head";
+  let description = [{
+    Rotates the first `dims` elements of each head of width `head_dim`. With
+    `angle(i) = position * theta^(-2i / dims) / divisor(i)`, computed in f64,
+    pair i is (x[i], x[i + dims/2]) (half order):
+    `y[i] = x[i] cos - x[i + dims/2] sin`, `y[i + dims/2] = x[i + dims/2] cos + x[i] sin`.
+    `divisors` holds one number for all pairs (linear scaling) or one a pair
+    (llama3 scaling); absent means 1.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`.
+    - C1: the row's width is a multiple of `head_dim`.
+    - C2: `dims` is even and at most `head_dim`.
+    - C3: there is one divisor, or dims/2.
+    - C4: theta and the divisors are positive.
+
+    ```mlir
+    %r = kvc.rotary %q at %positions head_dim 64 dims 64 theta 1.0e+05 : tensor<?x576xf32>, tensor<?xi64>
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$input, KVC_Positions:$positions,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$head_dim,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$dims, F64Attr:$theta,
+                       OptionalAttr<DenseF64ArrayAttr>:$divisors);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $input `at` $positions `head_dim` $head_dim `dims` $dims `theta` $theta
+    (`divisors` $divisors^)? attr-dict `:` type($input) `,` type($positions)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // theta^(-2i/dims) / divisor(i) for i in [0, dims/2).
+    ::llvm::SmallVector<double> getFrequencies();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Cache
+//===----------------------------------------------------------------------===//
+
+def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
+  let summary = "the positions of a step's tokens, from the cache's lengths";
+  let description = [{
+    `positions[n] = length(sequences[n]) + number of m < n with sequences[m] = sequences[n]`.
+    The tokens of one sequence stand together. The only source of positions:
+    `kvc-verify-cache-use` rejects any other.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`. Reads the cache's lengths. No constraints beyond the
+    types.
+
+    ```mlir
+    %positions = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+    ```
+  }];
+  let arguments = (ins KVC_CacheType:$cache, KVC_Sequences:$sequences);
+  let results = (outs KVC_Positions:$positions);
+  let assemblyFormat = [{
+    $cache `of` $sequences attr-dict `:` type($cache) `,` type($sequences) `->` type($positions)
+  }];
+}
+
+// Ops that take a cache and give the next one.
+class KVC_CacheUpdate<string mnemonic> : KVC_Op<mnemonic,
+    [Pure, AllTypesMatch<["cache", "result"]>]>;
+
+def KVC_AppendOp : KVC_CacheUpdate<"append"> {
+  let summary = "writes the keys and values of a step into one layer";
+  let description = [{
+    Stores keys[n] and values[n] as `layer`'s key and value of
+    `sequences[n]` at `positions[n]`, converted to the cache's element type
+    (f64 through f32 where that is narrower). Lengths change by `kvc.advance`
+    only, after every layer has appended.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`, in place.
+    - C1: the keys' width is KV heads times key width of the cache.
+    - C2: the values' width is KV heads times value width of the cache.
+
+    ```mlir
+    %next = kvc.append %k, %v to %cache layer %layer at %positions of %sequences : tensor<?x24xf64>, !cache
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$keys, KVC_Rows:$values, KVC_CacheType:$cache,
+                       Index:$layer, KVC_Positions:$positions,
+                       KVC_Sequences:$sequences);
+  let results = (outs KVC_CacheType:$result);
+  let assemblyFormat = [{
+    $keys `,` $values `to` $cache `layer` $layer `at` $positions `of` $sequences
+    attr-dict `:` type($keys) `,` type($values) `,` type($cache) `,`
+    type($positions) `,` type($sequences)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]> {
+  let summary = "causal attention of a step's queries over the cache";
+  let description = [{
+    For each token n and query head h, with g the KV head of h:
+    `result[n, h] = sum_p softmax_p(scale * queries[n, h] . key[p]) * value[p]`
+    over the positions p <= positions[n] of `sequences[n]` in `layer`'s KV head
+    g. A query sees a key iff its position is not later than the query's.
+
+    Keys are walked in tiles of 64 positions that are aligned to absolute
+    position, so that the result doesn't depend on how the prompt was cut.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`. Reads the cache.
+    - C1: the queries' width is a multiple of KV heads times key width.
+    - C2: key and value widths of the cache are equal.
+
+    ```mlir
+    %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache
+    ```
+  }];
+  let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache, Index:$layer,
+                       KVC_Positions:$positions, KVC_Sequences:$sequences,
+                       F64Attr:$scale);
+  let results = (outs KVC_Rows:$result);
+  let assemblyFormat = [{
+    $queries `to` $cache `layer` $layer `at` $positions `of` $sequences
+    `scale` $scale attr-dict `:` type($queries) `,` type($cache) `,`
+    type($positions) `,` type($sequences)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVC_AdvanceOp : KVC_CacheUpdate<"advance"> {
+  let summary = "makes a step's positions part of the sequences";
+  let description = [{
+    `length(s) += number of n with sequences[n] = s`. The last op of a step.
+
+    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`; at the boundary of a generated library the runtime
+    commits lengths itself, after a whole call. No constraints beyond the types.
+
+    ```mlir
+    %next = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins KVC_CacheType:$cache, KVC_Sequences:$sequences);
+  let results = (outs KVC_CacheType:$result);
+  let assemblyFormat = "$cache `by` $sequences attr-dict `:` type($cache) `,` type($sequences)";
+}
+
+def KVC_TruncateOp : KVC_CacheUpdate<"truncate"> {
+  let summary = "forgets the positions of a sequence from a length on";
+  let description = [{
+    `length(sequence) = min(length(sequence), length)`. What stands behind the
+    length is never read.
+
+    Created by hand; lowered by `kvc-lower-to-linalg`. Truncating twice is
+    truncating once to the smaller length. No constraints beyond the types.
+
+    ```mlir
+    %shorter = kvc.truncate %cache sequence %s to %length : !cache
+    ```
+  }];
+  let arguments = (ins KVC_CacheType:$cache, Index:$sequence, Index:$length);
+  let results = (outs KVC_CacheType:$result);
+  let assemblyFormat = "$cache `sequence` $sequence `to` $length attr-dict `:` type($cache)";
+  let hasCanonicalizeMethod = 1;
+}
+
+def KVC_ForkOp : KVC_CacheUpdate<"fork"> {
+  let summary = "makes one sequence equal to another";
+  let description = [{
+    Sequence `to` gets the length and the positions of sequence `from`; the two
+    are independent afterwards.
+
+    Created by hand; lowered by `kvc-lower-to-linalg`. A fork onto itself
+    folds away. No constraints beyond the types.
+
+    ```mlir
+    %forked = kvc.fork %cache from %a to %b : !cache
+    ```
+  }];
+  let arguments = (ins KVC_CacheType:$cache, Index:$from, Index:$to);
+  let results = (outs KVC_CacheType:$result);
+  let assemblyFormat = "$cache `from` $from `to` $to attr-dict `:` type($cache)";
+  let hasFolder = 1;
+}
+
+def KVC_ReorderOp : KVC_CacheUpdate<"reorder"> {
+  let summary = "replaces every sequence by a chosen one";
+  let description = [{
+    `sequence(i)` becomes what `sequence(order[i])` was, for all i: beams that
+    survive, in their new places; duplicates and dropped beams are allowed.
+
+    Created by hand; lowered by `kvc-lower-to-linalg`. A reorder by a constant
+    that keeps every sequence folds away.
+    - C1: a constant order has no negative entry.
+
+    ```mlir
+    %beams = kvc.reorder %cache by %order : !cache, tensor<4xi32>
+    ```
+  }];
+  let arguments = (ins KVC_CacheType:$cache, KVC_Sequences:$order);
+  let results = (outs KVC_CacheType:$result);
+  let assemblyFormat = "$cache `by` $order attr-dict `:` type($cache) `,` type($order)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif // KVC_OPS

@@ -1,0 +1,88 @@
+//===- KVCTypes.td - cache type, layouts and other attributes -------------===//
+#ifndef KVC_TYPES
+#define KVC_TYPES
+
+include "dialect/KVCDialect.td"
+include "dialect/KVCInterfaces.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def KVC_CacheType : TypeDef<KVC_Dialect, "Cache"> {
+  let mnemonic = "cache";
+  let summary = "the keys and values of every layer for a set of sequences";
+  let description = [{
+    The state of a decoder: for each sequence a length, and for each layer and
+    KV head the keys and values of its first `length` positions.
+
+    `capacity` is the number of positions that one sequence can hold at most; it
+    is no length. `element` is the type of the cached numbers: f64, f32, f16 or
+    bf16. `layout` implements `LayoutAttrInterface`.
+
+    ```mlir
+    !kvc.cache<layers 30, kv_heads 3, capacity 2048, key 64, value 64, f32, #kvc.contiguous>
+    ```
+    - C1: layers, KV heads, capacity and widths are positive.
+    - C2: the element type is f64, f32, f16 or bf16.
+    - C3: the layout implements the layout interface.
+  }];
+  let parameters = (ins "int64_t":$layers, "int64_t":$kvHeads,
+                        "int64_t":$capacity, "int64_t":$keyWidth,
+                        "int64_t":$valueWidth, "::mlir::Type":$elementType,
+                        "::mlir::Attribute":$layout);
+  let assemblyFormat = [{
+    `<` `layers` $layers `,` `kv_heads` $kvHeads `,` `capacity` $capacity `,`
+    `key` $keyWidth `,` `value` $valueWidth `,` $elementType `,` $layout `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::kvc::LayoutAttrInterface getLayoutInterface() const;
+    // Bytes of the keys and values of one position in all layers:
+    // layers * kv_heads * (key + value) * element.
+    int64_t getBytesPerPosition() const;
+    // Pages that a sequence at capacity needs.
+    int64_t getPagesPerSequence() const;
+  }];
+}
+
+def KVC_ContiguousAttr : AttrDef<KVC_Dialect, "Contiguous",
+    [DeclareAttrInterfaceMethods<KVC_LayoutAttrInterface>]> {
+  let mnemonic = "contiguous";
+  let summary = "a sequence is one page that holds its whole capacity";
+  let description = [{
+    Keys `[layers, kv_heads, capacity/16, key, 16]`, then values
+    `[layers, kv_heads, capacity, value]`, with the capacity rounded up to a
+    multiple of 16; what the rounding adds is padding.
+  }];
+}
+
+def KVC_Activation : I32EnumAttr<"Activation", "an activation function", [
+    // x * (1 + erf(x / sqrt 2)) / 2
+    I32EnumAttrCase<"GELU", 0, "gelu">,
+    // x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2
+    I32EnumAttrCase<"GELUTanh", 1, "gelu_tanh">,
+    // x / (1 + exp(-x))
+    I32EnumAttrCase<"SiLU", 2, "silu">,
+    // max(x, 0)
+    I32EnumAttrCase<"ReLU", 3, "relu">]> {
+  let cppNamespace = "::kvc";
+  let genSpecializedAttr = 0;
+}
+def KVC_ActivationAttr : EnumAttr<KVC_Dialect, KVC_Activation, "activation"> {
+  let assemblyFormat = "$value";
+}
+
+def KVC_PackingAttr : AttrDef<KVC_Dialect, "Packing"> {
+  let mnemonic = "packing";
+  let summary = "where a weight stands in the packed file";
+  let description = [{
+    `offset` is in bytes from the start of the file's data section. With
+    `panel` 0 the weight is row-major. With `panel` P a matrix `[rows, columns]`
+    is stored as `[rows/P, columns, P]`, so that P outputs stand in the lanes of
+    a vector, and a vector `[n]` is padded to a multiple of P; padding is zero.
+    Layers, if any, come first in either case.
+  }];
+  let parameters = (ins "int64_t":$offset, "int64_t":$panel);
+  let assemblyFormat = "`<` `offset` $offset `,` `panel` $panel `>`";
+}
+
+#endif // KVC_TYPES

@@ -1,0 +1,132 @@
+/* kvc/abi.h: what a generated library and the runtime say to each other.
+ *
+ * An application includes kvc/kvc.h instead; it needs from here only the name
+ * `kvc_library`, which the generated header's accessor returns. The compiler
+ * reads this file so that the constants below are written down once.
+ *
+ * All sizes are bytes and 64-bit unless a comment says otherwise.
+ */
+#ifndef KVC_ABI_H
+#define KVC_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes whenever a struct below, the packed weight file or the meaning of an
+ * argument changes. A library of another version is refused. */
+#define KVC_ABI_VERSION 1
+
+/* Bytes of a model's identity (BLAKE3 over the canonical IR and the packed
+ * weights). */
+#define KVC_IDENTITY_BYTES 32
+
+/* Element types; the values are part of the ABI. */
+typedef enum kvc_type {
+  KVC_TYPE_F64 = 0,
+  KVC_TYPE_F32 = 1,
+  KVC_TYPE_F16 = 2,
+  KVC_TYPE_BF16 = 3
+} kvc_type;
+
+/* A rank-1 MLIR memref descriptor, `memref<?xT>`, passed by address. The
+ * element i stands at ((T *)aligned)[offset + i * stride]. The runtime always
+ * passes offset 0 and stride 1. */
+typedef struct kvc_buffer {
+  void *allocated;
+  void *aligned;
+  int64_t offset;
+  int64_t size; /* elements */
+  int64_t stride;
+} kvc_buffer;
+
+/* One parallel region's body: does tasks [begin, end). Tasks are independent. */
+typedef void (*kvc_task)(void *context, int64_t begin, int64_t end);
+
+/* How generated code asks for parallelism. `parallel_for` returns when all
+ * `count` tasks are done. Which thread does which task changes no bit. */
+typedef struct kvc_executor {
+  void (*parallel_for)(const struct kvc_executor *self, kvc_task task,
+                       void *context, int64_t count);
+} kvc_executor;
+
+/* Computes one slice of a ragged batch: n tokens, each with the slot of its
+ * sequence; the tokens of one slot stand together and are consecutive
+ * positions starting at lengths[slot]. Writes the keys and values of every
+ * layer at those positions, and the logits of the m chosen rows. Does not
+ * change `lengths`: committing is the runtime's. Cannot fail.
+ *
+ *   weights    i8[weights_bytes]      data section of the packed file
+ *   pool       i8                     cache pages
+ *   pages      i64[slots * pages_per_sequence]  byte offset in pool of page p
+ *                                     of slot s at [s * pages_per_sequence + p]
+ *   lengths    i64[slots]             cached positions before this slice
+ *   tokens     i32[n]                 0 <= token < vocab
+ *   sequences  i32[n]                 slot of each token
+ *   outputs    i64[m]                 rows of this slice whose logits are wanted
+ *   logits     T[m * vocab]           T is the library's arithmetic type
+ *   workspace  i8[workspace_bytes]    64-byte aligned
+ * with 1 <= n <= max_tokens and 0 <= m <= n.
+ */
+typedef void (*kvc_forward_function)(const kvc_buffer *weights,
+                                     const kvc_buffer *pool,
+                                     const kvc_buffer *pages,
+                                     const kvc_buffer *lengths,
+                                     const kvc_buffer *tokens,
+                                     const kvc_buffer *sequences,
+                                     const kvc_buffer *outputs,
+                                     const kvc_buffer *logits,
+                                     const kvc_buffer *workspace,
+                                     const kvc_executor *executor);
+
+/* The same program compiled for one CPU level. All levels of a library give
+ * the same bits. */
+typedef struct kvc_kernels {
+  const char *level; /* "x86-64-v3", "x86-64-v4", or "native" */
+  /* Names of the CPU features it needs, in the spelling of /proc/cpuinfo,
+   * separated by single blanks: "avx2 fma f16c bmi2". */
+  const char *features;
+  kvc_forward_function forward;
+} kvc_kernels;
+
+/* What a generated library is: constants, and the code for each CPU level,
+ * best first. Lives as long as the library is loaded. */
+typedef struct kvc_library {
+  uint32_t abi_version; /* KVC_ABI_VERSION */
+  uint32_t struct_size; /* sizeof(kvc_library) of the compiler */
+  const char *name;     /* a C identifier; lib<name>.a, <name>.h, ... */
+  const char *compiler; /* "kvc 0.1.0" */
+  uint8_t identity[KVC_IDENTITY_BYTES];
+
+  int64_t vocab;
+  int64_t width;
+  int64_t layers;
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t key_width;   /* elements of one key of one KV head */
+  int64_t value_width; /* elements of one value of one KV head */
+  int64_t capacity;    /* positions that one sequence can hold at most */
+
+  kvc_type arithmetic; /* of activations and logits: F64 or F32 */
+  kvc_type cache_type; /* of cached keys and values */
+  const char *layout;  /* "contiguous" */
+
+  int64_t positions_per_page; /* contiguous: one page holds the capacity */
+  int64_t pages_per_sequence;
+  int64_t page_bytes;    /* all layers, keys and values, padding included */
+  int64_t page_padding;  /* of these, bytes that hold no position */
+  int64_t weights_bytes; /* size of the packed file's data section */
+  int64_t weights_padding; /* of these, bytes that hold no weight */
+  int64_t max_tokens;    /* tokens of one call of forward at most */
+  int64_t workspace_bytes;
+
+  int64_t kernels_count;
+  const kvc_kernels *kernels;
+} kvc_library;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KVC_ABI_H */

@@ -1,0 +1,46 @@
+# One lit suite for the whole repository.
+import os
+
+import lit.formats
+
+config.name = "kvc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["fixtures", "CMakeLists.txt"]
+config.test_source_root = os.path.join(config.source_root, "test")
+config.test_exec_root = os.path.join(config.build_root, "test")
+
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.build_root, "bin"), config.llvm_tools, os.environ["PATH"]]
+)
+
+config.substitutions += [
+    ("%python", config.python),
+    ("%source_root", config.source_root),
+    ("%build_root", config.build_root),
+    ("%reference", os.path.join(config.source_root, "test", "reference")),
+    ("%fixtures", os.path.join(config.source_root, "test", "fixtures")),
+    ("%llvm_lib", config.llvm_lib),
+    ("%cc", config.c_compiler),
+]
+
+# Models that aren't part of the repository.
+shared = os.path.normpath(os.path.join(config.source_root, "..", "shared"))
+if os.path.isdir(os.path.join(shared, "models", "stories260k")):
+    config.available_features.add("shared")
+    config.substitutions.append(("%shared", shared))
+smollm2 = os.path.join(
+    config.source_root, "models", "SmolLM2-135M-Instruct.Q4_1.gguf"
+)
+if os.path.isfile(smollm2):
+    config.available_features.add("smollm2")
+    config.substitutions.append(("%smollm2", smollm2))
+
+# What this machine can run.
+with open("/proc/cpuinfo") as f:
+    flags = next((line for line in f if line.startswith("flags")), "").split()
+if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= set(flags):
+    config.available_features.add("x86-64-v4")
+
+if config.sanitize:
+    config.available_features.add("sanitize")
