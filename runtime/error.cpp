@@ -1,0 +1,36 @@
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static thread_local char lastError[768];
+
+kvc_status kvc::fail(kvc_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(lastError, sizeof lastError, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+const char *kvc_last_error(void) { return lastError; }
+
+const char *kvc_status_string(kvc_status status) {
+  switch (status) {
+  case KVC_OK:
+    return "ok";
+  case KVC_INVALID_ARGUMENT:
+    return "invalid argument";
+  case KVC_OUT_OF_CAPACITY:
+    return "out of capacity";
+  case KVC_OUT_OF_MEMORY:
+    return "out of memory";
+  case KVC_IO:
+    return "input/output";
+  case KVC_INCOMPATIBLE:
+    return "incompatible";
+  }
+  return "unknown status";
+}
+
+const char *kvc_version(void) { return KVC_VERSION; }

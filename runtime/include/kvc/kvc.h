@@ -1,0 +1,299 @@
+/* kvc/kvc.h: run a decoder language model that kvc-opt compiled.
+ *
+ * `kvc-opt story.json -o story` writes story/libstory.a, story/story.h and
+ * story/story.safetensors. This program, linked with libstory.a and libkvc,
+ * continues four tokens by eight more:
+ *
+ *   #include <kvc/kvc.h>
+ *   #include <stdio.h>
+ *   #include <story.h>
+ *
+ *   static int check(kvc_status status) {
+ *     if (status != KVC_OK)
+ *       fprintf(stderr, "error: %s\n", kvc_last_error());
+ *     return status == KVC_OK;
+ *   }
+ *
+ *   int main(void) {
+ *     const int32_t prompt[] = {1, 5, 2, 7};
+ *     int32_t tokens[8];
+ *     int64_t count = 0;
+ *     kvc_model *model = NULL;
+ *     kvc_session *session = NULL;
+ *     int ok =
+ *         check(kvc_model_open(story_library(), "story.safetensors", &model)) &&
+ *         check(kvc_session_create(model, NULL, &session)) &&
+ *         check(kvc_generate(session, 0, prompt, 4, 8, NULL, NULL, 0, NULL,
+ *                            NULL, tokens, &count));
+ *     for (int64_t i = 0; i < count; ++i)
+ *       printf("%d\n", (int)tokens[i]);
+ *     kvc_session_destroy(session);
+ *     kvc_model_close(model);
+ *     return ok ? 0 : 1;
+ *   }
+ *
+ * Words. A *sequence* is one row of tokens, numbered from 0 within its session;
+ * its *length* is the number of tokens whose keys and values are cached. A token
+ * stands at the *position* that its sequence's length gives it: no call takes a
+ * position. A *chunk* is a run of tokens appended to one sequence. *Capacity* is
+ * the number of positions that a sequence can hold.
+ *
+ * Errors. A function that can fail returns a kvc_status and writes results
+ * through its out_ parameters only on KVC_OK. A call that fails leaves model,
+ * session and sampler as they were. kvc_last_error() says what was expected and
+ * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
+ *
+ * Threads. A model can be shared by threads. A session or a sampler belongs to
+ * one thread at a time; sessions of one model run side by side. What a model
+ * computes does not depend on threads, chunks, slices or neighbours in a batch:
+ * the logits are the same bits.
+ */
+#ifndef KVC_KVC_H
+#define KVC_KVC_H
+
+#include <kvc/abi.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define KVC_API __attribute__((visibility("default")))
+#else
+#define KVC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum kvc_status {
+  KVC_OK = 0,
+  KVC_INVALID_ARGUMENT, /* an argument that no state would make right */
+  KVC_OUT_OF_CAPACITY,  /* more positions than a sequence has left */
+  KVC_OUT_OF_MEMORY,    /* the system gave no memory or no thread */
+  KVC_IO,               /* a file that can't be read, or is malformed */
+  KVC_INCOMPATIBLE      /* ABI, identity or CPU do not fit together */
+} kvc_status;
+
+/* A lower-case name such as "out of capacity"; "unknown status" for a value
+ * that is none of the above. Static. */
+KVC_API const char *kvc_status_string(kvc_status status);
+
+/* One sentence about the last call that failed on this thread; "" before the
+ * first. Never NULL; valid until the next failing call on this thread. */
+KVC_API const char *kvc_last_error(void);
+
+/* The runtime's version, "0.1.0". Static. */
+KVC_API const char *kvc_version(void);
+
+/* Model ------------------------------------------------------------------- */
+
+/* A generated library bound to its packed weights. */
+typedef struct kvc_model kvc_model;
+
+/* Opens a model: `library` comes from the generated header's accessor and must
+ * stay loaded while the model is open; `weights_path` names the .safetensors
+ * file that was written with it, which is mapped read-only. The caller closes
+ * the model.
+ * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
+ * file has another identity or size, or this machine lacks a CPU feature that
+ * every level of the library needs; KVC_IO when the file can't be read, is
+ * truncated or malformed. */
+KVC_API kvc_status kvc_model_open(const kvc_library *library,
+                                  const char *weights_path,
+                                  kvc_model **out_model);
+
+/* Closes a model; NULL is fine. Sessions that are still alive keep its weights
+ * mapped until the last one is destroyed. */
+KVC_API void kvc_model_close(kvc_model *model);
+
+typedef struct kvc_model_info {
+  uint32_t size;      /* sizeof(kvc_model_info), by the init function */
+  const char *name;   /* strings live as long as the library is loaded */
+  const char *layout; /* of the cache, e.g. "contiguous" */
+  const char *cpu_level; /* the best one that this machine runs */
+  int64_t vocab;
+  int64_t width;
+  int64_t layers;
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t key_width;   /* elements of one key of one KV head */
+  int64_t value_width; /* elements of one value of one KV head */
+  int64_t capacity;    /* positions */
+  int64_t max_tokens;  /* tokens computed at once; longer batches are sliced */
+  kvc_type arithmetic; /* of logits: KVC_TYPE_F32 or KVC_TYPE_F64 */
+  kvc_type cache_type;
+  uint8_t identity[KVC_IDENTITY_BYTES];
+  int64_t weights_bytes;   /* mapped, padding included */
+  int64_t weights_padding; /* of these, bytes that hold no weight */
+  /* layers * kv_heads * (key_width + value_width) * bytes of cache_type: what
+   * one cached token of one sequence takes, without padding. */
+  int64_t cache_bytes_per_position;
+} kvc_model_info;
+
+KVC_API void kvc_model_info_init(kvc_model_info *info);
+KVC_API kvc_status kvc_model_query(const kvc_model *model,
+                                   kvc_model_info *out_info);
+
+/* Session ----------------------------------------------------------------- */
+
+/* A number of sequences with their cache, workspace and threads. */
+typedef struct kvc_session kvc_session;
+
+typedef struct kvc_session_params {
+  uint32_t size;     /* sizeof(kvc_session_params), by the init function */
+  int32_t threads;   /* caller included; 0: one for each CPU allowed to us */
+  int64_t sequences; /* at least 1 (default 1) */
+  int64_t capacity;  /* positions of a sequence; 0: as many as the model has */
+  const char *cpu_level; /* one of the library's; NULL: the best that runs */
+  /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
+   * type, so that a read of what nobody wrote shows. For tests. */
+  int32_t poison;
+} kvc_session_params;
+
+KVC_API void kvc_session_params_init(kvc_session_params *params);
+
+/* Creates a session whose sequences are empty. `params` NULL means the
+ * defaults. Cache memory is reserved in full here, but takes physical memory
+ * only as positions are written. The caller destroys the session.
+ * Errors: KVC_INVALID_ARGUMENT for a value out of range or an unknown CPU
+ * level; KVC_INCOMPATIBLE for a CPU level that this machine can't run;
+ * KVC_OUT_OF_MEMORY. */
+KVC_API kvc_status kvc_session_create(const kvc_model *model,
+                                      const kvc_session_params *params,
+                                      kvc_session **out_session);
+
+/* Destroys a session and joins its threads; NULL is fine. */
+KVC_API void kvc_session_destroy(kvc_session *session);
+
+typedef struct kvc_session_info {
+  uint32_t size;   /* sizeof(kvc_session_info), by the init function */
+  int32_t threads; /* caller included */
+  int64_t sequences;
+  int64_t capacity;      /* positions of one sequence */
+  const char *cpu_level; /* lives as long as the library is loaded */
+  int64_t cache_bytes; /* sum of lengths * cache_bytes_per_position */
+  int64_t cache_reserved_bytes; /* address space of all pages, padding in it */
+  int64_t workspace_bytes;
+} kvc_session_info;
+
+KVC_API void kvc_session_info_init(kvc_session_info *info);
+KVC_API kvc_status kvc_session_query(const kvc_session *session,
+                                     kvc_session_info *out_info);
+
+/* The positions that each sequence of this session can hold. */
+KVC_API kvc_status kvc_session_capacity(const kvc_session *session,
+                                        int64_t *out_capacity);
+
+/* Sets every sequence to length 0. */
+KVC_API kvc_status kvc_session_reset(kvc_session *session);
+
+KVC_API kvc_status kvc_sequence_length(const kvc_session *session,
+                                       int64_t sequence, int64_t *out_length);
+
+/* Forgets the tokens at positions >= `length`. More than the present length is
+ * KVC_INVALID_ARGUMENT. */
+KVC_API kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
+                                         int64_t length);
+
+/* Forward ----------------------------------------------------------------- */
+
+/* Which tokens of a chunk give a row of logits. */
+typedef enum kvc_outputs {
+  KVC_OUTPUTS_NONE = 0,
+  KVC_OUTPUTS_LAST = 1,
+  KVC_OUTPUTS_ALL = 2
+} kvc_outputs;
+
+typedef struct kvc_chunk {
+  int64_t sequence;      /* 0 <= sequence < sequences of the session */
+  const int32_t *tokens; /* [count], 0 <= token < vocab; read during the call */
+  int64_t count;         /* at least 1 */
+  kvc_outputs outputs;
+} kvc_chunk;
+
+/* Appends each chunk to its sequence: a ragged batch, in which prompts and
+ * single steps of different sequences mix freely. Checks everything first, then
+ * computes, then commits the new lengths; allocates nothing.
+ *
+ *   chunks       [chunk_count], at least one, no sequence twice
+ *   logits       [rows, vocab] row-major, of the model's arithmetic type; a row
+ *                for each token chosen by `outputs`, in the order of chunks and
+ *                then of tokens. NULL is fine when no row is wanted.
+ *   logits_rows  rows that `logits` has room for; room left over is not touched
+ *
+ * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence;
+ * KVC_INVALID_ARGUMENT for everything else that is out of range. */
+KVC_API kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
+                               int64_t chunk_count, void *logits,
+                               int64_t logits_rows);
+
+/* Sampling ---------------------------------------------------------------- */
+
+typedef struct kvc_sampler_params {
+  uint32_t size;      /* sizeof(kvc_sampler_params), by the init function */
+  double temperature; /* finite, >= 0; 0 (default) takes the first maximum */
+  int64_t top_k;      /* 1..vocab, or 0 (default): off */
+  double top_p;       /* 0 < top_p <= 1; 1 (default): off */
+  uint64_t seed;
+} kvc_sampler_params;
+
+KVC_API void kvc_sampler_params_init(kvc_sampler_params *params);
+
+/* Chooses tokens from rows of logits. At temperature 0 the first maximum.
+ * Otherwise the scores are divided by the temperature; top_k keeps every score
+ * that is at least the k-th largest (ties stay, so it can keep more than k);
+ * the softmax of what is left is taken in double; top_p keeps the smallest set
+ * of the likeliest tokens whose probabilities sum to top_p or more (of equal
+ * ones, the lower ids first); one uniform number chooses among the kept tokens,
+ * taken in the order of their ids.
+ *
+ * Uniform numbers are the upper 53 bits of xoshiro256** (Blackman and Vigna,
+ * "Scrambled linear pseudorandom number generators"), whose state is the first
+ * four outputs of splitmix64 from `seed`. A greedy sample draws none. The same
+ * seed gives the same tokens on every machine. */
+typedef struct kvc_sampler kvc_sampler;
+
+/* Creates a sampler for rows of `vocab` elements of `type` (KVC_TYPE_F32 or
+ * KVC_TYPE_F64). `params` NULL means greedy. The caller destroys it. */
+KVC_API kvc_status kvc_sampler_create(const kvc_sampler_params *params,
+                                      int64_t vocab, kvc_type type,
+                                      kvc_sampler **out_sampler);
+KVC_API void kvc_sampler_destroy(kvc_sampler *sampler);
+
+/* Chooses a token from one row of logits [vocab]. Minus infinity is a token of
+ * probability zero; NaN, plus infinity, or a row of nothing but minus infinity
+ * is KVC_INVALID_ARGUMENT. */
+KVC_API kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
+                                      int32_t *out_token);
+
+/* Generation -------------------------------------------------------------- */
+
+/* Receives each new token; a result other than 0 ends the generation after it.
+ * Must not call functions that change the session. */
+typedef int (*kvc_token_callback)(void *user, int32_t token);
+
+/* Appends `prompt` to a sequence and then generates up to `count` tokens, each
+ * forwarded before the next is chosen. The last one is never forwarded, so that
+ * prompt_count + count - 1 positions must be free: fewer is KVC_OUT_OF_CAPACITY
+ * before anything is computed. A count of 0 forwards nothing: the result is the
+ * prompt, which the caller has.
+ *
+ *   prompt       [prompt_count], at least one token unless count is 0
+ *   sampler      for the model's vocab and arithmetic type; NULL: greedy
+ *   stop_tokens  [stop_count]; one of them ends the generation as its last token
+ *   callback     may be NULL; `user` is passed on to it
+ *   out_tokens   [count], may be NULL; the new tokens, without the prompt
+ *   out_count    may be NULL; how many there are
+ *
+ * When a row can't be sampled (see kvc_sampler_sample), sequence and sampler go
+ * back to where they were before the call. */
+KVC_API kvc_status kvc_generate(kvc_session *session, int64_t sequence,
+                                const int32_t *prompt, int64_t prompt_count,
+                                int64_t count, kvc_sampler *sampler,
+                                const int32_t *stop_tokens, int64_t stop_count,
+                                kvc_token_callback callback, void *user,
+                                int32_t *out_tokens, int64_t *out_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* KVC_KVC_H */

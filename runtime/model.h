@@ -1,0 +1,34 @@
+// A generated library bound to its weights.
+#ifndef KVC_RUNTIME_MODEL_H
+#define KVC_RUNTIME_MODEL_H
+
+#include "kvc/kvc.h"
+#include "packed_file.h"
+
+#include <atomic>
+
+struct kvc_model {
+  static constexpr uint32_t modelTag = 0x6d63766b; // "kvcm"
+  uint32_t tag;
+  std::atomic<int32_t> references; // the caller's, and one of each session
+  const kvc_library *library;
+  const kvc_kernels *kernels; // the best that this machine runs
+  int64_t cacheBytesPerPosition; // of one sequence, without padding
+  kvc::PackedFile weights;
+};
+
+namespace kvc {
+
+inline int64_t bytesOf(kvc_type type) {
+  return type == KVC_TYPE_F64 ? 8 : type == KVC_TYPE_F32 ? 4 : 2;
+}
+
+// Error unless `model` is an open model.
+kvc_status checkModel(const kvc_model *model);
+
+void retainModel(const kvc_model *model);
+void releaseModel(const kvc_model *model);
+
+} // namespace kvc
+
+#endif

@@ -1,0 +1,252 @@
+#include "session.h"
+
+#include "cpu.h"
+#include "error.h"
+#include "memory.h"
+#include "params.h"
+
+namespace kvc {
+namespace {
+
+kvc_status checkParams(const kvc_library *library,
+                       const kvc_session_params &params) {
+  if (params.sequences < 1 || params.sequences > INT32_MAX)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected sequences to be in 1..%d, but got %lld", INT32_MAX,
+                static_cast<long long>(params.sequences));
+  if (params.capacity < 0 || params.capacity > library->capacity)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected capacity to be in 1..%lld (the model's), or 0 for all "
+                "of it, but got %lld",
+                static_cast<long long>(library->capacity),
+                static_cast<long long>(params.capacity));
+  if (params.threads < 0 || params.threads > maxThreads)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected threads to be in 1..%d, or 0 for one on each CPU, but "
+                "got %d",
+                maxThreads, params.threads);
+  if (params.poison != 0 && params.poison != 1)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected poison to be 0 or 1, but got %d", params.poison);
+  return KVC_OK;
+}
+
+// Creates the pool and gives every sequence the pages of its capacity.
+kvc_status reservePages(kvc_session *session) {
+  const kvc_library *library = session->model->library;
+  int64_t perSequence = library->pages_per_sequence;
+  int64_t used = (session->capacity - 1) / library->positions_per_page + 1;
+  int64_t entries;
+  if (!multiply(session->sequences, perSequence, &entries) ||
+      !(session->pages = allocate<int64_t>(entries)))
+    return fail(KVC_OUT_OF_MEMORY,
+                "no memory for the page tables of %lld sequences with %lld "
+                "pages each",
+                static_cast<long long>(session->sequences),
+                static_cast<long long>(perSequence));
+  if (kvc_status status = createPool(&session->pool, library->page_bytes,
+                                     session->sequences * used))
+    return status;
+  for (int64_t i = 0; i < entries; ++i)
+    session->pages[i] = i % perSequence < used ? takePage(&session->pool) : -1;
+  return KVC_OK;
+}
+
+kvc_status reserveBuffers(kvc_session *session) {
+  const kvc_library *library = session->model->library;
+  session->lengths = allocate<int64_t>(session->sequences);
+  session->computed = allocate<int64_t>(session->sequences);
+  session->planned = allocate<int64_t>(session->sequences);
+  session->tokens = allocate<int32_t>(library->max_tokens);
+  session->slots = allocate<int32_t>(library->max_tokens);
+  session->outputs = allocate<int64_t>(library->max_tokens);
+  if (!session->lengths || !session->computed || !session->planned ||
+      !session->tokens || !session->slots || !session->outputs)
+    return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
+                static_cast<long long>(session->sequences));
+  if (!map(&session->workspace, library->workspace_bytes, /*hugePages=*/true))
+    return fail(KVC_OUT_OF_MEMORY, "no memory for a workspace of %lld bytes",
+                static_cast<long long>(library->workspace_bytes));
+  int64_t rowBytes = library->vocab * bytesOf(library->arithmetic);
+  if (!map(&session->logits, rowBytes, /*hugePages=*/false))
+    return fail(KVC_OUT_OF_MEMORY, "no memory for a row of %lld bytes of logits",
+                static_cast<long long>(rowBytes));
+  return KVC_OK;
+}
+
+void poison(Mapping *memory) {
+  memset(memory->address, 0xff, size_t(memory->bytes));
+}
+
+kvc_status fill(kvc_session *session, const kvc_session_params &params) {
+  const kvc_model *model = session->model;
+  session->capacity = params.capacity ? params.capacity : model->library->capacity;
+  session->sequences = params.sequences;
+  session->threadCount = params.threads ? params.threads : allowedCpus();
+  kvc_status status = KVC_OK;
+  session->kernels =
+      params.cpu_level
+          ? kernelsOfLevel(model->library, params.cpu_level, &status)
+          : model->kernels;
+  if (status == KVC_OK)
+    status = reservePages(session);
+  if (status == KVC_OK)
+    status = reserveBuffers(session);
+  if (status == KVC_OK)
+    status = createThreads(session->threadCount, &session->threads);
+  if (status == KVC_OK && params.poison) {
+    poison(&session->pool.memory);
+    poison(&session->workspace);
+  }
+  return status;
+}
+
+} // namespace
+
+kvc_status checkSession(const kvc_session *session) {
+  if (!session)
+    return failNull("session");
+  if (session->tag != kvc_session::sessionTag)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected session to be a session, but got another thing");
+  return KVC_OK;
+}
+
+kvc_status checkSequence(const kvc_session *session, int64_t sequence) {
+  if (kvc_status status = checkSession(session))
+    return status;
+  if (sequence < 0 || sequence >= session->sequences)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected sequence to be in 0..%lld, but got %lld",
+                static_cast<long long>(session->sequences - 1),
+                static_cast<long long>(sequence));
+  return KVC_OK;
+}
+
+} // namespace kvc
+
+using namespace kvc;
+
+void kvc_session_params_init(kvc_session_params *params) {
+  if (!params)
+    return;
+  *params = {};
+  params->size = sizeof *params;
+  params->sequences = 1;
+}
+
+kvc_status kvc_session_create(const kvc_model *model,
+                              const kvc_session_params *params,
+                              kvc_session **out_session) {
+  if (kvc_status status = checkModel(model))
+    return status;
+  if (!out_session)
+    return failNull("out_session");
+  kvc_session_params values;
+  kvc_session_params_init(&values);
+  if (kvc_status status = readParams(&values, params, "kvc_session_params"))
+    return status;
+  if (kvc_status status = checkParams(model->library, values))
+    return status;
+  auto *session = allocate<kvc_session>(1);
+  if (!session)
+    return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
+  session->tag = kvc_session::sessionTag;
+  session->model = model;
+  retainModel(model);
+  if (kvc_status status = fill(session, values)) {
+    kvc_session_destroy(session);
+    return status;
+  }
+  *out_session = session;
+  return KVC_OK;
+}
+
+void kvc_session_destroy(kvc_session *session) {
+  if (!session)
+    return;
+  destroyThreads(session->threads);
+  unmap(&session->logits);
+  unmap(&session->workspace);
+  free(session->outputs);
+  free(session->slots);
+  free(session->tokens);
+  free(session->planned);
+  free(session->computed);
+  free(session->lengths);
+  destroyPool(&session->pool);
+  free(session->pages);
+  releaseModel(session->model);
+  session->tag = 0;
+  free(session);
+}
+
+void kvc_session_info_init(kvc_session_info *info) {
+  if (!info)
+    return;
+  *info = {};
+  info->size = sizeof *info;
+}
+
+kvc_status kvc_session_query(const kvc_session *session,
+                             kvc_session_info *out_info) {
+  if (kvc_status status = checkSession(session))
+    return status;
+  if (!out_info)
+    return failNull("out_info");
+  kvc_session_info info;
+  kvc_session_info_init(&info);
+  info.threads = session->threadCount;
+  info.sequences = session->sequences;
+  info.capacity = session->capacity;
+  info.cpu_level = session->kernels->level;
+  for (int64_t i = 0; i < session->sequences; ++i)
+    info.cache_bytes +=
+        session->lengths[i] * session->model->cacheBytesPerPosition;
+  info.cache_reserved_bytes = session->pool.memory.bytes;
+  info.workspace_bytes = session->workspace.bytes;
+  return writeInfo(out_info, info, "kvc_session_info");
+}
+
+kvc_status kvc_session_capacity(const kvc_session *session,
+                                int64_t *out_capacity) {
+  if (kvc_status status = checkSession(session))
+    return status;
+  if (!out_capacity)
+    return failNull("out_capacity");
+  *out_capacity = session->capacity;
+  return KVC_OK;
+}
+
+kvc_status kvc_session_reset(kvc_session *session) {
+  if (kvc_status status = checkSession(session))
+    return status;
+  for (int64_t i = 0; i < session->sequences; ++i)
+    session->lengths[i] = session->computed[i] = 0;
+  return KVC_OK;
+}
+
+kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
+                               int64_t *out_length) {
+  if (kvc_status status = checkSequence(session, sequence))
+    return status;
+  if (!out_length)
+    return failNull("out_length");
+  *out_length = session->lengths[sequence];
+  return KVC_OK;
+}
+
+kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
+                                 int64_t length) {
+  if (kvc_status status = checkSequence(session, sequence))
+    return status;
+  if (length < 0 || length > session->lengths[sequence])
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected length to be in 0..%lld (that of sequence %lld), but "
+                "got %lld",
+                static_cast<long long>(session->lengths[sequence]),
+                static_cast<long long>(sequence),
+                static_cast<long long>(length));
+  session->lengths[sequence] = session->computed[sequence] = length;
+  return KVC_OK;
+}

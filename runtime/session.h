@@ -1,0 +1,44 @@
+// The sequences of one user of a model, and all memory that a call needs.
+#ifndef KVC_RUNTIME_SESSION_H
+#define KVC_RUNTIME_SESSION_H
+
+#include "kvc/kvc.h"
+#include "model.h"
+#include "pool.h"
+#include "threads.h"
+
+struct kvc_session {
+  static constexpr uint32_t sessionTag = 0x7363766b; // "kvcs"
+  uint32_t tag;
+  const kvc_model *model;
+  const kvc_kernels *kernels;
+  int32_t threadCount;
+  kvc::ThreadPool *threads;
+
+  int64_t sequences;
+  int64_t capacity; // positions of one sequence
+  kvc::CachePool pool;
+  int64_t *pages;   // [sequences, pages_per_sequence], -1: none
+  int64_t *lengths; // [sequences], committed
+
+  // Of the forward call in progress. Between calls `computed` equals `lengths`.
+  int64_t *computed;   // [sequences], positions whose cells are written
+  int64_t *planned;    // [sequences], number of the call that last named it
+  int64_t callNumber;
+  int32_t *tokens;     // [max_tokens], the slice
+  int32_t *slots;      // [max_tokens], sequence of each token
+  int64_t *outputs;    // [max_tokens], rows whose logits are wanted
+  kvc::Mapping workspace; // i8[workspace_bytes]
+  kvc::Mapping logits;    // [vocab], the row that generation samples from
+};
+
+namespace kvc {
+
+// Error unless `session` is a session.
+kvc_status checkSession(const kvc_session *session);
+// The same, and that it has the sequence.
+kvc_status checkSequence(const kvc_session *session, int64_t sequence);
+
+} // namespace kvc
+
+#endif

@@ -1,0 +1,229 @@
+#include "threads.h"
+
+#include "error.h"
+#include "float_environment.h"
+#include "memory.h"
+
+#include <atomic>
+#include <linux/futex.h>
+#include <new>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace kvc {
+
+// A region is cut into chunks, which threads claim one by one by counting
+// `ticket` down. Ticket and region number are one word, so that a claim can only
+// succeed in the region whose fields were read before it: while chunks are left
+// to claim, the region lasts and its fields stand. The region ends when all its
+// chunks are done; no thread need have seen it.
+struct ThreadPool {
+  kvc_executor executor; // first: the address of both is one
+  int32_t threads;
+  int32_t started; // workers that exist
+  pthread_t *workers;
+
+  // Region number << 16 | chunks not claimed.
+  alignas(64) std::atomic<uint64_t> ticket;
+
+  // The region's fields. Relaxed atomics: a late thread may read them while the
+  // next region is being written, but its claim fails.
+  alignas(64) std::atomic<kvc_task> task;
+  std::atomic<void *> context;
+  std::atomic<int64_t> count;
+  std::atomic<int64_t> chunkTasks;
+
+  alignas(64) std::atomic<int64_t> chunksDone; // by workers
+
+  alignas(64) std::atomic<uint32_t> signal; // the futex: counts wake-ups
+  std::atomic<int32_t> sleepers;
+  std::atomic<bool> stop;
+};
+
+namespace {
+
+constexpr uint64_t unclaimedMask = 0xffff;
+
+// Chunks for each thread: enough that a thread which is held up costs an eighth
+// of its share, few enough that claiming costs little.
+constexpr int64_t chunksPerThread = 8;
+
+// Rounds of waiting before a thread sleeps: 0.1 to 0.2 ms, longer than the
+// serial work between two regions of a model.
+constexpr int spinRounds = 4096;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+void futexWait(std::atomic<uint32_t> *word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void futexWakeAll(std::atomic<uint32_t> *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+// Claims and does chunks until none is left; returns how many.
+int64_t doChunks(ThreadPool *pool) {
+  int64_t finished = 0;
+  uint64_t ticket = pool->ticket.load(std::memory_order_acquire);
+  while (uint64_t unclaimed = ticket & unclaimedMask) {
+    kvc_task task = pool->task.load(std::memory_order_relaxed);
+    void *context = pool->context.load(std::memory_order_relaxed);
+    int64_t count = pool->count.load(std::memory_order_relaxed);
+    int64_t size = pool->chunkTasks.load(std::memory_order_relaxed);
+    if (!pool->ticket.compare_exchange_weak(ticket, ticket - 1,
+                                            std::memory_order_acq_rel,
+                                            std::memory_order_acquire))
+      continue;
+    int64_t begin = (int64_t(unclaimed) - 1) * size;
+    int64_t end = begin + size < count ? begin + size : count;
+    task(context, begin, end);
+    ++finished;
+    ticket = pool->ticket.load(std::memory_order_acquire);
+  }
+  return finished;
+}
+
+bool hasWork(ThreadPool *pool) {
+  return (pool->ticket.load(std::memory_order_seq_cst) & unclaimedMask) ||
+         pool->stop.load(std::memory_order_relaxed);
+}
+
+// A worker counts itself among the sleepers before it looks at the ticket for
+// the last time, and the caller looks at the sleepers after it has written the
+// ticket: one of the two sees the other.
+void awaitWork(ThreadPool *pool) {
+  for (int round = 0; round < spinRounds; ++round) {
+    if (hasWork(pool))
+      return;
+    pause();
+  }
+  pool->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t signal = pool->signal.load(std::memory_order_seq_cst);
+  while (!hasWork(pool)) {
+    futexWait(&pool->signal, signal);
+    signal = pool->signal.load(std::memory_order_seq_cst);
+  }
+  pool->sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void wakeSleepers(ThreadPool *pool) {
+  if (pool->sleepers.load(std::memory_order_seq_cst) == 0)
+    return;
+  pool->signal.fetch_add(1, std::memory_order_seq_cst);
+  futexWakeAll(&pool->signal);
+}
+
+void *runWorker(void *argument) {
+  auto *pool = static_cast<ThreadPool *>(argument);
+  FloatEnvironment environment;
+  while (!pool->stop.load(std::memory_order_relaxed)) {
+    if (int64_t finished = doChunks(pool))
+      pool->chunksDone.fetch_add(finished, std::memory_order_release);
+    awaitWork(pool);
+  }
+  return nullptr;
+}
+
+void parallelFor(const kvc_executor *self, kvc_task task, void *context,
+                 int64_t count) {
+  auto *pool = reinterpret_cast<ThreadPool *>(const_cast<kvc_executor *>(self));
+  if (count <= 0)
+    return;
+  if (count == 1 || pool->threads == 1) {
+    task(context, 0, count);
+    return;
+  }
+  int64_t size = count / (pool->threads * chunksPerThread);
+  size = size ? size : 1;
+  int64_t chunks = (count - 1) / size + 1;
+  pool->task.store(task, std::memory_order_relaxed);
+  pool->context.store(context, std::memory_order_relaxed);
+  pool->count.store(count, std::memory_order_relaxed);
+  pool->chunkTasks.store(size, std::memory_order_relaxed);
+  pool->chunksDone.store(0, std::memory_order_relaxed);
+  uint64_t region = pool->ticket.load(std::memory_order_relaxed) >> 16;
+  pool->ticket.store((region + 1) << 16 | uint64_t(chunks),
+                     std::memory_order_seq_cst);
+  wakeSleepers(pool);
+
+  int64_t others = chunks - doChunks(pool);
+  for (int round = 0;
+       pool->chunksDone.load(std::memory_order_acquire) != others; ++round)
+    round < spinRounds ? pause() : (void)sched_yield();
+}
+
+// Workers take no signals: those are for the application's own threads.
+bool startWorkers(ThreadPool *pool) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (pool->started < pool->threads - 1 &&
+         pthread_create(&pool->workers[pool->started], nullptr, runWorker,
+                        pool) == 0)
+    ++pool->started;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return pool->started == pool->threads - 1;
+}
+
+} // namespace
+
+// The most chunks: count / floor(count / n) < 2 n for n = threads * 8.
+static_assert(2 * maxThreads * chunksPerThread <= int64_t(unclaimedMask),
+              "chunks must fit a ticket");
+
+int32_t allowedCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return 1;
+  int count = CPU_COUNT(&set);
+  return count < maxThreads ? count : maxThreads;
+}
+
+kvc_status createThreads(int32_t threads, ThreadPool **out_pool) {
+  void *memory = aligned_alloc(alignof(ThreadPool), sizeof(ThreadPool));
+  auto *workers = allocate<pthread_t>(threads - 1);
+  if (!memory || !workers) {
+    free(memory);
+    free(workers);
+    return fail(KVC_OUT_OF_MEMORY, "no memory for %d threads", threads);
+  }
+  auto *pool = new (memory) ThreadPool{};
+  pool->executor.parallel_for = parallelFor;
+  pool->threads = threads;
+  pool->workers = workers;
+  if (!startWorkers(pool)) {
+    int32_t started = pool->started;
+    destroyThreads(pool);
+    return fail(KVC_OUT_OF_MEMORY,
+                "expected the system to start %d threads, but it started %d",
+                threads - 1, started);
+  }
+  *out_pool = pool;
+  return KVC_OK;
+}
+
+void destroyThreads(ThreadPool *pool) {
+  if (!pool)
+    return;
+  pool->stop.store(true, std::memory_order_seq_cst);
+  wakeSleepers(pool);
+  for (int32_t i = 0; i < pool->started; ++i)
+    pthread_join(pool->workers[i], nullptr);
+  free(pool->workers);
+  free(pool);
+}
+
+const kvc_executor *executorOf(ThreadPool *pool) { return &pool->executor; }
+
+} // namespace kvc

@@ -1,0 +1,26 @@
+// A pool of threads that runs the parallel regions of generated code.
+#ifndef KVC_RUNTIME_THREADS_H
+#define KVC_RUNTIME_THREADS_H
+
+#include "kvc/kvc.h"
+
+namespace kvc {
+
+// Threads of one pool at most, caller included.
+constexpr int32_t maxThreads = 1024;
+
+struct ThreadPool;
+
+// How many CPUs this process may run on, at most maxThreads.
+int32_t allowedCpus();
+
+// A pool of `threads` in 1..maxThreads, of which the caller of a region is one.
+kvc_status createThreads(int32_t threads, ThreadPool **out_pool);
+void destroyThreads(ThreadPool *pool); // NULL is fine
+
+// Regions run one after another, from one thread at a time; a task starts none.
+const kvc_executor *executorOf(ThreadPool *pool);
+
+} // namespace kvc
+
+#endif
