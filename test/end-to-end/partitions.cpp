@@ -9,6 +9,7 @@
 #include <kvc/kvc.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -53,7 +54,8 @@ void report(bool passed, const std::string &what) {
 
 const kvc_library *loadLibrary(const std::string &dir, std::string &name) {
   glob_t found;
-  if (glob((dir + "/lib*.so").c_str(), 0, nullptr, &found) || found.gl_pathc != 1)
+  if (glob((dir + "/lib*.so").c_str(), 0, nullptr, &found) ||
+      found.gl_pathc != 1)
     die("%s: expected one lib*.so", dir.c_str());
   std::string path = found.gl_pathv[0];
   globfree(&found);
@@ -119,6 +121,24 @@ struct Test {
     return row;
   }
 
+  void referenceIsFinite() {
+    bool finite = true;
+    for (size_t at = 0; at < reference.size();) {
+      if (library->arithmetic == KVC_TYPE_F64) {
+        double value;
+        memcpy(&value, &reference[at], sizeof value);
+        finite &= std::isfinite(value);
+        at += sizeof value;
+      } else {
+        float value;
+        memcpy(&value, &reference[at], sizeof value);
+        finite &= std::isfinite(value);
+        at += sizeof value;
+      }
+    }
+    report(finite, "logits are finite");
+  }
+
   // Each sequence alone, after the other is long gone.
   void alone() {
     kvc_session *user = session();
@@ -136,23 +156,25 @@ struct Test {
   }
 
   // Feeds each sequence its own chunks; in each call one or both advance.
-  bool ragged(kvc_session *user, const std::vector<std::vector<int64_t>> &sizes) {
+  bool ragged(kvc_session *user,
+              const std::vector<std::vector<int64_t>> &sizes) {
     must(kvc_session_reset(user));
     std::vector<int64_t> done(kSequences), next(kSequences);
     bool same = true;
-    while (next[0] < int64_t(sizes[0].size()) || next[1] < int64_t(sizes[1].size())) {
+    while (done[0] < kTokens || done[1] < kTokens) {
       std::vector<kvc_chunk> chunks;
       int64_t rows = 0, first = below(kSequences);
       for (int64_t i = 0; i < kSequences; ++i) {
         int64_t s = (first + i) % kSequences;
-        if (next[s] == int64_t(sizes[s].size()) || (!chunks.empty() && below(3) == 0))
+        if (done[s] == kTokens || (!chunks.empty() && below(3) == 0))
           continue;
         int64_t count = sizes[s][next[s]++];
         chunks.push_back({s, &tokens[s][done[s]], count, KVC_OUTPUTS_ALL});
         rows += count;
       }
       Bytes logits(rows * rowBytes);
-      must(kvc_forward(user, chunks.data(), chunks.size(), logits.data(), rows));
+      must(
+          kvc_forward(user, chunks.data(), chunks.size(), logits.data(), rows));
       const char *row = logits.data();
       for (const kvc_chunk &chunk : chunks)
         for (int64_t t = 0; t < chunk.count; ++t, row += rowBytes)
@@ -172,26 +194,29 @@ struct Test {
   void partitions(int64_t count) {
     kvc_session *user = session();
     report(ragged(user, {{5, 3, 1, 8}, {5, 3, 1, 8}}), "chunks of 5, 3, 1, 8");
-    report(ragged(user, {Tokens1(kTokens), Tokens1(kTokens)}), "chunks of 1");
+    std::vector<int64_t> ones(kTokens, 1);
+    report(ragged(user, {ones, ones}), "chunks of 1");
     int64_t same = 0;
     std::set<std::vector<int64_t>> distinct;
     for (int64_t i = 0; i < count; ++i) {
-      std::vector<std::vector<int64_t>> sizes = {randomPartition(), randomPartition()};
+      std::vector<std::vector<int64_t>> sizes = {randomPartition(),
+                                                 randomPartition()};
       distinct.insert(sizes.begin(), sizes.end());
       same += ragged(user, sizes);
     }
-    report(same == count, std::to_string(same) + " of " + std::to_string(count) +
-                              " ragged batches bit-identical, " +
-                              std::to_string(distinct.size()) + " distinct partitions");
+    report(same == count,
+           std::to_string(same) + " of " + std::to_string(count) +
+               " ragged batches bit-identical, " +
+               std::to_string(distinct.size()) + " distinct partitions");
     kvc_session_destroy(user);
   }
-  static std::vector<int64_t> Tokens1(int64_t n) { return std::vector<int64_t>(n, 1); }
 
   // The comparison must be able to fail: without its prefix a chunk differs.
   void forgottenPrefix() {
     kvc_session *user = session();
     Bytes row = step(user, 0, tokens[0][kPrompt]);
-    report(!sameRow(row.data(), 0, kPrompt), "a token without its prefix differs");
+    report(!sameRow(row.data(), 0, kPrompt),
+           "a token without its prefix differs");
     kvc_session_destroy(user);
   }
 
@@ -200,10 +225,11 @@ struct Test {
     int64_t count = std::min(wanted, capacity - kPrompt + 1);
     Tokens generated(count);
     int64_t given = 0;
-    must(kvc_generate(cached, 1, tokens[0].data(), kPrompt, count, nullptr, nullptr,
-                      0, nullptr, nullptr, generated.data(), &given));
+    must(kvc_generate(cached, 1, tokens[0].data(), kPrompt, count, nullptr,
+                      nullptr, 0, nullptr, nullptr, generated.data(), &given));
     kvc_sampler *sampler = nullptr;
-    must(kvc_sampler_create(nullptr, library->vocab, library->arithmetic, &sampler));
+    must(kvc_sampler_create(nullptr, library->vocab, library->arithmetic,
+                            &sampler));
     Tokens ids(tokens[0].begin(), tokens[0].begin() + kPrompt);
     Bytes row(rowBytes);
     for (int64_t i = 0; i < count; ++i) {
@@ -214,15 +240,17 @@ struct Test {
       must(kvc_sampler_sample(sampler, row.data(), &token));
       ids.push_back(token);
     }
-    bool same = given == count &&
-                std::equal(generated.begin(), generated.end(), ids.begin() + kPrompt);
-    report(same, std::to_string(count) + " greedy tokens equal with and without cache");
+    bool same = given == count && std::equal(generated.begin(), generated.end(),
+                                             ids.begin() + kPrompt);
+    report(same, std::to_string(count) +
+                     " greedy tokens equal with and without cache");
     kvc_sampler_destroy(sampler);
     kvc_session_destroy(full);
     kvc_session_destroy(cached);
   }
 
-  void lengthsAre(kvc_session *user, int64_t first, int64_t second, const char *when) {
+  void lengthsAre(kvc_session *user, int64_t first, int64_t second,
+                  const char *when) {
     int64_t lengths[kSequences];
     for (int64_t s = 0; s < kSequences; ++s)
       must(kvc_sequence_length(user, s, &lengths[s]));
@@ -233,19 +261,22 @@ struct Test {
 
   void capacityHolds() {
     kvc_session *user = session();
-    std::vector<kvc_chunk> fill = {{0, tokens[0].data(), capacity, KVC_OUTPUTS_LAST},
-                                   {1, tokens[1].data(), kPrompt, KVC_OUTPUTS_NONE}};
+    std::vector<kvc_chunk> fill = {
+        {0, tokens[0].data(), capacity, KVC_OUTPUTS_LAST},
+        {1, tokens[1].data(), kPrompt, KVC_OUTPUTS_NONE}};
     Bytes last(rowBytes);
     must(kvc_forward(user, fill.data(), fill.size(), last.data(), 1));
     lengthsAre(user, capacity, kPrompt, "after filling the first sequence");
 
     // One more is refused, and so is a batch of which only a part fits.
-    std::vector<kvc_chunk> over = {{1, &tokens[1][kPrompt], 3, KVC_OUTPUTS_NONE},
-                                   {0, &tokens[0][capacity], 1, KVC_OUTPUTS_NONE}};
+    std::vector<kvc_chunk> over = {
+        {1, &tokens[1][kPrompt], 3, KVC_OUTPUTS_NONE},
+        {0, &tokens[0][capacity], 1, KVC_OUTPUTS_NONE}};
     kvc_status one = kvc_forward(user, &over[1], 1, nullptr, 0);
     kvc_status part = kvc_forward(user, over.data(), over.size(), nullptr, 0);
     report(one == KVC_OUT_OF_CAPACITY && part == KVC_OUT_OF_CAPACITY,
-           "position " + std::to_string(capacity + 1) + " is refused: " + kvc_last_error());
+           "position " + std::to_string(capacity + 1) +
+               " is refused: " + kvc_last_error());
     lengthsAre(user, capacity, kPrompt, "after the refusals");
 
     // The session goes on: the other sequence, the last token again, all anew.
@@ -261,7 +292,8 @@ struct Test {
   void threadsAndLevels() {
     for (int32_t threads : {1, 2, 3}) {
       kvc_session *user = session(threads);
-      report(forwardAll(user) == reference, "threads " + std::to_string(threads));
+      report(forwardAll(user) == reference,
+             "threads " + std::to_string(threads));
       kvc_session_destroy(user);
     }
     for (int64_t i = 0; i < library->kernels_count; ++i) {
@@ -288,7 +320,8 @@ struct Test {
 
 int main(int argc, char **argv) {
   if (argc < 2)
-    die("expected kvc-partitions DIR [--partitions N] [--capacity N] [--greedy N] [--seed N]");
+    die("expected kvc-partitions DIR [--partitions N] [--capacity N] [--greedy "
+        "N] [--seed N]");
   int64_t partitions = 500, capacity = 0, greedy = 100, seed = 1;
   for (int i = 2; i < argc; i += 2) {
     std::string option = argv[i];
@@ -298,7 +331,8 @@ int main(int argc, char **argv) {
                      : option == "--seed"     ? &seed
                                               : nullptr;
     if (!value || i + 1 == argc)
-      die("expected --partitions, --capacity, --greedy or --seed with a number, "
+      die("expected --partitions, --capacity, --greedy or --seed with a "
+          "number, "
           "but got %s",
           argv[i]);
     *value = atoll(argv[i + 1]);
@@ -307,11 +341,14 @@ int main(int argc, char **argv) {
   Test test;
   std::string dir = argv[1], name;
   test.library = loadLibrary(dir, name);
-  must(kvc_model_open(test.library, (dir + "/" + name + ".safetensors").c_str(), &test.model));
+  must(kvc_model_open(test.library, (dir + "/" + name + ".safetensors").c_str(),
+                      &test.model));
   test.capacity = capacity ? capacity : test.library->capacity;
   if (test.capacity < kTokens)
-    die("expected a capacity of at least %ld, but got %ld", long(kTokens), long(test.capacity));
-  test.rowBytes = test.library->vocab * (test.library->arithmetic == KVC_TYPE_F64 ? 8 : 4);
+    die("expected a capacity of at least %ld, but got %ld", long(kTokens),
+        long(test.capacity));
+  test.rowBytes =
+      test.library->vocab * (test.library->arithmetic == KVC_TYPE_F64 ? 8 : 4);
   test.random.seed(seed);
   for (int64_t s = 0; s < kSequences; ++s) {
     test.tokens.emplace_back();
@@ -321,10 +358,11 @@ int main(int argc, char **argv) {
   kvc_session *session = test.session();
   test.reference = test.forwardAll(session);
   kvc_session_destroy(session);
-  printf("%s: vocab %ld, %ld layers, capacity %ld, 2 sequences of %ld tokens\n", name.c_str(),
-         long(test.library->vocab), long(test.library->layers), long(test.capacity),
-         long(kTokens));
+  printf("%s: vocab %ld, %ld layers, capacity %ld, 2 sequences of %ld tokens\n",
+         name.c_str(), long(test.library->vocab), long(test.library->layers),
+         long(test.capacity), long(kTokens));
 
+  test.referenceIsFinite();
   test.forgottenPrefix();
   test.alone();
   test.partitions(partitions);
