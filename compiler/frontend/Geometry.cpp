@@ -1,0 +1,65 @@
+#include "compiler/frontend/Geometry.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace kvc {
+
+// More than any model has; bounds the work of checking each layer's tensors.
+static constexpr int64_t maxLayers = 4096;
+
+static void readHeads(Fields &fields, const GeometryNames &names,
+                      ModelSpec &spec) {
+  spec.heads = fields.size(names.heads);
+  spec.kvHeads = names.kvHeads.empty()
+                     ? spec.heads
+                     : fields.size(names.kvHeads, spec.heads);
+  if (spec.heads % spec.kvHeads != 0)
+    fields.fail(names.kvHeads, "expected a divisor of " + names.heads + " (" +
+                                   Twine(spec.heads) + "), but got " +
+                                   Twine(spec.kvHeads));
+
+  if (!names.headDim.empty() && fields.has(names.headDim)) {
+    spec.headDim = fields.size(names.headDim);
+  } else {
+    if (spec.width % spec.heads != 0)
+      fields.fail(names.heads, "expected a divisor of " + names.width + " (" +
+                                   Twine(spec.width) + "), but got " +
+                                   Twine(spec.heads));
+    spec.headDim = std::max<int64_t>(1, spec.width / spec.heads);
+  }
+  if (spec.heads * spec.headDim > maxSize)
+    fields.fail(names.heads, "expected heads of at most 2147483647 elements "
+                             "in all, but got " +
+                                 Twine(spec.heads) + " of " +
+                                 Twine(spec.headDim));
+  spec.attentionScale = 1 / std::sqrt(double(spec.headDim));
+}
+
+void readGeometry(Fields &fields, const GeometryNames &names, ModelSpec &spec,
+                  std::optional<int64_t> defaultHidden) {
+  if (!names.vocab.empty())
+    spec.vocab = fields.size(names.vocab);
+  spec.width = fields.size(names.width);
+  spec.layers = fields.size(names.layers);
+  if (spec.layers > maxLayers)
+    fields.fail(names.layers, "expected at most " + Twine(maxLayers) +
+                                  " layers, but got " + Twine(spec.layers));
+  readHeads(fields, names, spec);
+  spec.hidden = fields.size(names.hidden, defaultHidden);
+  spec.context = fields.size(names.context);
+
+  // Rounded, but far from what 64 bits of bytes hold.
+  double width = double(spec.width);
+  double layer =
+      width * (2.0 * double(spec.headDim) * double(spec.heads + spec.kvHeads) +
+               3.0 * double(spec.hidden));
+  double elements = double(spec.layers) * layer +
+                    width * (2.0 * double(spec.vocab) + double(spec.context));
+  if (elements > 0x1p56)
+    fields.fail(names.width, "expected at most 2^56 weights in all, but got "
+                             "more with this width (" +
+                                 Twine(spec.width) + ")");
+}
+
+} // namespace kvc

@@ -1,0 +1,82 @@
+#include "compiler/frontend/JSONText.h"
+#include "compiler/frontend/Diagnostic.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <string>
+#include <vector>
+
+using namespace llvm;
+
+namespace kvc {
+
+// LLVM's parser recurses, so that its stack must be guarded here.
+static constexpr size_t maxNesting = 64;
+
+// The string that starts at text[begin] == '"', quotes included; to the end of
+// the text where it isn't closed.
+static StringRef quotedAt(StringRef text, size_t begin) {
+  size_t end = begin + 1;
+  while (end < text.size() && text[end] != '"')
+    end += text[end] == '\\' ? 2 : 1;
+  return text.slice(begin, end + 1);
+}
+
+// A key as the parser will see it, escapes resolved.
+static std::string keyOf(StringRef quoted) {
+  StringRef raw = quoted.drop_front().drop_back();
+  if (!raw.contains('\\'))
+    return raw.str();
+  Expected<json::Value> value = json::parse(quoted);
+  if (value)
+    return value->getAsString()->str();
+  consumeError(value.takeError());
+  return raw.str();
+}
+
+// What the parser lets pass or dies of: deep nesting, and keys given twice.
+static Error checkText(StringRef file, StringRef text) {
+  std::vector<StringSet<>> open; // the keys of each open object or array
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '{' || c == '[') {
+      open.emplace_back();
+      if (open.size() > maxNesting)
+        return invalid(file, "expected JSON nested at most " +
+                                 Twine(maxNesting) + " deep");
+    } else if ((c == '}' || c == ']') && !open.empty()) {
+      open.pop_back();
+    } else if (c == '"') {
+      StringRef quoted = quotedAt(text, i);
+      i += quoted.size() - 1;
+      bool isKey = text.drop_front(i + 1).ltrim(" \t\r\n").starts_with(":");
+      if (!isKey || open.empty())
+        continue;
+      std::string key = keyOf(quoted);
+      if (!open.back().insert(key).second)
+        return invalid(file, key + ": expected once, but got it twice");
+    }
+  }
+  return Error::success();
+}
+
+Expected<json::Object> parseJSON(StringRef file, StringRef text) {
+  if (Error error = checkText(file, text))
+    return std::move(error);
+  Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return invalid(file, "expected JSON, but got " +
+                             toString(value.takeError()));
+  json::Object *object = value->getAsObject();
+  if (!object)
+    return invalid(file, "expected a JSON object");
+  return std::move(*object);
+}
+
+Expected<json::Object> readJSON(StringRef path) {
+  auto buffer = mapFile(path);
+  if (!buffer)
+    return buffer.takeError();
+  return parseJSON(path, (*buffer)->getBuffer());
+}
+
+} // namespace kvc

@@ -1,0 +1,81 @@
+#include "compiler/frontend/PrintSpec.h"
+#include "compiler/frontend/TensorFile.h"
+#include "compiler/frontend/Weights.h"
+#include <charconv>
+
+using namespace llvm;
+
+namespace kvc {
+
+// The shortest text that reads back as the same number.
+static std::string number(double value) {
+  char text[32];
+  std::to_chars_result result = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, result.ptr);
+}
+
+static StringRef name(ActivationKind kind) {
+  switch (kind) {
+  case ActivationKind::GELU:
+    return "gelu";
+  case ActivationKind::GELUTanh:
+    return "gelu_tanh";
+  case ActivationKind::SiLU:
+    return "silu";
+  case ActivationKind::ReLU:
+    return "relu";
+  }
+  __builtin_unreachable();
+}
+
+static void printPositions(const ModelSpec &spec, raw_ostream &os) {
+  if (spec.positions == PositionKind::Learned) {
+    os << "positions: learned\n";
+    return;
+  }
+  os << "positions: rotary\nrotary_dims: " << spec.rotary.dims
+     << "\nrotary_theta: " << number(spec.rotary.theta) << "\n";
+  if (spec.rotary.divisors.empty())
+    return;
+  os << "rotary_divisors:";
+  for (double divisor : spec.rotary.divisors)
+    os << " " << number(divisor);
+  os << "\n";
+}
+
+static void printWeight(StringRef role, const WeightSpec &weight,
+                        raw_ostream &os) {
+  os << role << ": @" << weight.symbol << " = \"" << weight.source << "\" "
+     << printShape(weight.shape);
+  if (weight.transposed)
+    os << " transposed";
+  if (weight.firstRow)
+    os << " first_row " << weight.firstRow;
+  if (weight.pairedHeadDim)
+    os << " paired " << weight.pairedHeadDim;
+  os << "\n";
+}
+
+void print(const ModelSpec &spec, raw_ostream &os) {
+  os << "name: " << spec.name << "\narchitecture: " << spec.architecture
+     << "\nvocab: " << spec.vocab << "\nwidth: " << spec.width
+     << "\nlayers: " << spec.layers << "\nheads: " << spec.heads
+     << "\nkv_heads: " << spec.kvHeads << "\nhead_dim: " << spec.headDim
+     << "\nhidden: " << spec.hidden << "\ncontext: " << spec.context
+     << "\nnorm: "
+     << (spec.norm == NormKind::LayerNorm ? "layer_norm" : "rms_norm")
+     << "\nnorm_epsilon: " << number(spec.normEpsilon) << "\n";
+  printPositions(spec, os);
+  os << "activation: " << name(spec.activation)
+     << "\ngated: " << (spec.gated ? "true" : "false")
+     << "\nattention_scale: " << number(spec.attentionScale)
+     << "\narithmetic: " << spec.arithmetic << "\n";
+  if (!spec.weightType.empty())
+    os << "weight_type: " << spec.weightType << "\n";
+  os << "weights: " << spec.weights << "\n";
+  forEachWeight(spec, [&](StringRef role, const WeightSpec &weight) {
+    printWeight(role, weight, os);
+  });
+}
+
+} // namespace kvc
