@@ -335,7 +335,10 @@ int main(int argc, char **argv) {
           "number, "
           "but got %s",
           argv[i]);
-    *value = atoll(argv[i + 1]);
+    char *end = nullptr;
+    *value = strtoll(argv[i + 1], &end, 10);
+    if (*end || *value < 1)
+      die("%s: expected a positive number, but got %s", argv[i], argv[i + 1]);
   }
 
   Test test;

@@ -151,8 +151,9 @@ def attention(model, layer, x):
     k, v = np.repeat(k, group, axis=0), np.repeat(v, group, axis=0)
     scores = q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])
     time = np.arange(len(x))
-    scores = np.where(time[None, :] <= time[:, None], scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    scores[:, time[None, :] > time[:, None]] = -np.inf
+    scores -= scores.max(-1, keepdims=True)  # in place: long prompts are large
+    weights = np.exp(scores, out=scores)
     weights /= weights.sum(-1, keepdims=True)
     return layer.output((weights @ v).transpose(1, 0, 2).reshape(len(x), -1))
 
