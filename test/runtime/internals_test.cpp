@@ -1,0 +1,195 @@
+// kvc-runtime-internals GROUP: parts of the runtime that no call shows alone.
+#include "check.h"
+#include "cpu.h"
+#include "metadata.h"
+#include "threads.h"
+
+#include <atomic>
+#include <initializer_list>
+#include <memory>
+#include <time.h>
+#include <unistd.h>
+
+namespace {
+
+// Every feature that we detect is what the kernel says in /proc/cpuinfo.
+void cpu() {
+  static char flags[1 << 16] = " ";
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  CHECK(file);
+  while (fgets(flags + 1, sizeof flags - 2, file) &&
+         strncmp(flags + 1, "flags", 5) != 0)
+    ;
+  fclose(file);
+  CHECK(strncmp(flags + 1, "flags", 5) == 0);
+  flags[strlen(flags) - 1] = ' '; // the line's end
+  char missing[kvc::featureRoom];
+  int known = 0, present = 0;
+  for (; const char *name = kvc::knownFeature(known); ++known) {
+    char word[64];
+    snprintf(word, sizeof word, " %s ", name);
+    bool listed = strstr(flags, word) != nullptr;
+    if (kvc::hasFeatures(name, missing) != listed) {
+      fprintf(stderr, "%s: /proc/cpuinfo says %d\n", name, listed);
+      exit(1);
+    }
+    present += listed;
+  }
+  CHECK(known > 20 && present > 5);
+  CHECK(kvc::hasFeatures("", missing));
+  CHECK(kvc::hasFeatures("  sse2  sse ", missing));
+  CHECK(!kvc::hasFeatures("sse2 no_such_thing sse", missing));
+  CHECK(strcmp(missing, "no_such_thing") == 0);
+}
+
+// What readMetadata says of a text that stands alone in its memory, so that a
+// sanitizer sees a read beside it; `value` gets the field "k".
+const char *scan(const char *text, int64_t length, char (&value)[16]) {
+  auto header = std::make_unique<char[]>(length);
+  memcpy(header.get(), text, length);
+  kvc::MetadataField field = {"k", nullptr, 0};
+  int64_t at = -1;
+  const char *expected =
+      kvc::readMetadata(header.get(), length, &field, 1, &at);
+  CHECK(at >= 0 && at <= length);
+  snprintf(value, sizeof value, "%.*s", int(field.length),
+           field.text ? field.text : "");
+  return expected;
+}
+
+void metadata() {
+  const char *const good[] = {
+      R"({"__metadata__":{"k":"v"}})",
+      R"( { "a" : [1,{"b":[]},-2.5e3,true,null] , "__metadata__" :
+          { "j" : "x" , "k" : "v" } , "c" : "}" }  )",
+      R"({"a":{"__metadata__":{"k":"no"}},"__metadata__":{"k":"v"},"d":{}})",
+      R"({"\"__metadata__":{"k":"no"},"__metadata__":{"k":"v","l":"\\"}})",
+  };
+  char value[16];
+  for (const char *text : good) {
+    int64_t length = int64_t(strlen(text));
+    CHECK(scan(text, length, value) == nullptr);
+    CHECK(strcmp(value, "v") == 0);
+    while (length > 0 && text[length - 1] == ' ')
+      --length;
+    for (int64_t cut = 0; cut < length; ++cut)
+      CHECK(scan(text, cut, value) != nullptr);
+  }
+  const char *const bad[] = {"",
+                             "x",
+                             "{}}",
+                             "{]",
+                             "{\"a\":}",
+                             "{\"a\":,}",
+                             "{\"a\":1,}",
+                             "{\"a\" 1}",
+                             "{a:1}",
+                             "{\"a\":1 \"b\":2}",
+                             "{\"__metadata__\":\"k\"}",
+                             "{\"__metadata__\":{\"k\":1}}",
+                             "{\"__metadata__\":{\"k\":\"\\\"}}"};
+  for (const char *text : bad)
+    CHECK(scan(text, int64_t(strlen(text)), value) != nullptr);
+  CHECK(scan("{}", 2, value) == nullptr && !*value);
+
+  // Depth costs no stack.
+  constexpr int64_t depth = 1 << 20;
+  auto deep = std::make_unique<char[]>(depth);
+  memset(deep.get(), '[', depth);
+  memcpy(deep.get(), "{\"a\":", 5);
+  CHECK(scan(deep.get(), depth, value) != nullptr);
+}
+
+// A region that counts how often each task is done.
+struct Region {
+  std::unique_ptr<std::atomic<int>[]> done;
+  int64_t count;
+};
+
+void countTasks(void *context, int64_t begin, int64_t end) {
+  auto *region = static_cast<Region *>(context);
+  CHECK(0 <= begin && begin < end && end <= region->count);
+  for (int64_t i = begin; i < end; ++i)
+    region->done[i].fetch_add(1, std::memory_order_relaxed);
+}
+
+void runRegion(const kvc_executor *executor, int64_t count) {
+  Region region = {std::make_unique<std::atomic<int>[]>(count), count};
+  executor->parallel_for(executor, countTasks, &region, count);
+  for (int64_t i = 0; i < count; ++i)
+    CHECK_EQUAL(region.done[i].load(std::memory_order_relaxed), 1);
+}
+
+// Each task once, for any count and number of threads, with sleeps between
+// regions and without; plain data written in a region is seen after it.
+void threads() {
+  for (int32_t count : {1, 2, 3, 8}) {
+    kvc::ThreadPool *pool = nullptr;
+    CHECK_OK(kvc::createThreads(count, &pool));
+    const kvc_executor *executor = kvc::executorOf(pool);
+    for (int64_t tasks = 0; tasks < 200; ++tasks)
+      runRegion(executor, tasks);
+    runRegion(executor, 100000);
+    for (int i = 0; i < 3000; ++i)
+      runRegion(executor, 1 + i % 37);
+    for (int i = 0; i < 20; ++i) {
+      usleep(3000); // longer than a worker spins
+      runRegion(executor, 50);
+    }
+    int64_t plain[64] = {0};
+    auto increment = [](void *context, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        ++static_cast<int64_t *>(context)[i];
+    };
+    for (int i = 0; i < 2000; ++i)
+      executor->parallel_for(executor, increment, plain, 64);
+    for (int64_t value : plain)
+      CHECK_EQUAL(value, 2000);
+    kvc::destroyThreads(pool);
+  }
+  CHECK(kvc::allowedCpus() >= 1);
+}
+
+// Prints what an empty region costs, the best of many runs; for reading, not for
+// judging.
+void dispatch() {
+  kvc::ThreadPool *pool = nullptr;
+  CHECK_OK(kvc::createThreads(kvc::allowedCpus(), &pool));
+  const kvc_executor *executor = kvc::executorOf(pool);
+  constexpr int runs = 500, regions = 200;
+  double best = 1;
+  for (int run = 0; run < runs; ++run) {
+    timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < regions; ++i)
+      executor->parallel_for(
+          executor, [](void *, int64_t, int64_t) {}, nullptr,
+          kvc::allowedCpus());
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double seconds = double(end.tv_sec - begin.tv_sec) +
+                     1e-9 * double(end.tv_nsec - begin.tv_nsec);
+    best = seconds / regions < best ? seconds / regions : best;
+  }
+  printf("%d threads, empty region: %.3f us\n", kvc::allowedCpus(), 1e6 * best);
+  kvc::destroyThreads(pool);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const struct {
+    const char *name;
+    void (*run)();
+  } groups[] = {{"cpu", cpu},
+                {"metadata", metadata},
+                {"threads", threads},
+                {"dispatch", dispatch}};
+  for (const auto &group : groups)
+    if (argc == 2 && strcmp(group.name, argv[1]) == 0) {
+      group.run();
+      printf("%s: passed\n", argv[1]);
+      return 0;
+    }
+  fprintf(stderr, "expected a group of checks\n");
+  return 1;
+}

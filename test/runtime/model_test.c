@@ -1,0 +1,114 @@
+/* Opening models: what fits, and each thing that doesn't. */
+#include "check.h"
+#include "fake_model.h"
+
+#include <stddef.h>
+
+static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
+
+static void describes_itself(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  CHECK_OK(kvc_model_query(model, &info));
+  CHECK(strcmp(info.name, "fake") == 0 && strcmp(info.cpu_level, "any") == 0);
+  CHECK(strcmp(info.layout, "contiguous") == 0);
+  CHECK_EQUAL(info.vocab, fake_vocab);
+  CHECK_EQUAL(info.capacity, 160);
+  CHECK_EQUAL(info.arithmetic, KVC_TYPE_F64);
+  CHECK_EQUAL(info.cache_bytes_per_position, 16);
+  CHECK_EQUAL(info.weights_bytes, 256);
+  CHECK(memcmp(info.identity, library.identity, sizeof info.identity) == 0);
+
+  /* An application built against a shorter struct gets what it knows of. */
+  memset(&info, 0x5a, sizeof info);
+  info.size = offsetof(kvc_model_info, vocab);
+  CHECK_OK(kvc_model_query(model, &info));
+  CHECK(strcmp(info.name, "fake") == 0);
+  CHECK_EQUAL(info.vocab, 0x5a5a5a5a5a5a5a5a);
+  info.size = 100000;
+  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,
+              "expected kvc_model_info.size to be set by its init function (at "
+              "most 168), but got 100000");
+  kvc_model_close(model);
+  kvc_model_close(NULL);
+}
+
+static void rejects_arguments(void) {
+  kvc_library library;
+  kvc_model *model = NULL;
+  fake_library_fill(&library, &shape);
+  CHECK_FAILS(kvc_model_open(NULL, "w", &model), KVC_INVALID_ARGUMENT,
+              "expected library to be given, but got NULL");
+  CHECK_FAILS(kvc_model_open(&library, NULL, &model), KVC_INVALID_ARGUMENT,
+              "expected weights_path to be given, but got NULL");
+  CHECK_FAILS(kvc_model_open(&library, "", &model), KVC_INVALID_ARGUMENT,
+              "expected weights_path to name a file, but got \"\"");
+  CHECK_FAILS(kvc_model_open(&library, "w", NULL), KVC_INVALID_ARGUMENT,
+              "expected out_model to be given, but got NULL");
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  CHECK_FAILS(kvc_model_query(NULL, &info), KVC_INVALID_ARGUMENT,
+              "expected model to be given, but got NULL");
+  CHECK_FAILS(kvc_model_query((const kvc_model *)(const void *)&library, &info),
+              KVC_INVALID_ARGUMENT,
+              "expected model to be an open model, but got another thing");
+  CHECK(model == NULL);
+}
+
+static void rejects_libraries(void) {
+  kvc_library library;
+  kvc_model *model = NULL;
+#define CHECK_LIBRARY(change, message)                                         \
+  fake_library_fill(&library, &shape);                                         \
+  change;                                                                      \
+  CHECK_FAILS(kvc_model_open(&library, "absent", &model), KVC_INCOMPATIBLE,    \
+              message)
+  CHECK_LIBRARY(library.abi_version = 9,
+                "expected a library of ABI version 1 (that of runtime 0.1.0), "
+                "but got version 9");
+  CHECK_LIBRARY(library.struct_size = 40,
+                "expected kvc_library to have 216 bytes (as in runtime 0.1.0), "
+                "but the library's has 40");
+  CHECK_LIBRARY(library.vocab = 0, "library fake: expected vocab to be at "
+                                   "least 1, but got 0");
+  CHECK_LIBRARY(library.vocab = (int64_t)1 << 31,
+                "library fake: expected vocab to fit 32 bits, but got "
+                "2147483648");
+  CHECK_LIBRARY(library.max_tokens = 0, "library fake: expected max_tokens to "
+                                        "be at least 1, but got 0");
+  CHECK_LIBRARY(library.kernels_count = 0,
+                "library fake: expected kernels_count to be at least 1, but "
+                "got 0");
+  CHECK_LIBRARY(library.arithmetic = KVC_TYPE_F16,
+                "library fake: expected arithmetic to be f64 or f32, but got "
+                "element type 2");
+  CHECK_LIBRARY(library.cache_type = (kvc_type)4,
+                "library fake: expected cache_type to be f64, f32, f16 or "
+                "bf16, but got element type 4");
+  CHECK_LIBRARY(library.positions_per_page = 159,
+                "library fake: expected pages_per_sequence (1) pages of "
+                "positions_per_page (159) to hold the capacity (160)");
+  CHECK_LIBRARY(library.layers = INT64_MAX,
+                "library fake: expected the bytes of a cached position to fit "
+                "64 bits");
+  /* The first level that runs is taken; none is an error. */
+  kvc_kernels levels[] = {{"future", "sse2 warp9", NULL},
+                          {"near", "sse sse2 holodeck", NULL}};
+  CHECK_LIBRARY((library.kernels = levels, library.kernels_count = 2),
+                "expected a machine with the CPU feature holodeck, which the "
+                "lowest level of library fake (near) needs, but this machine "
+                "lacks it");
+  CHECK(model == NULL);
+}
+
+void test_model(const char *folder) {
+  CHECK(strcmp(kvc_last_error(), "") == 0);
+  CHECK(strcmp(kvc_version(), "0.1.0") == 0);
+  CHECK(strcmp(kvc_status_string(KVC_OUT_OF_CAPACITY), "out of capacity") == 0);
+  CHECK(strcmp(kvc_status_string((kvc_status)99), "unknown status") == 0);
+  describes_itself(folder);
+  rejects_arguments();
+  rejects_libraries();
+}

@@ -1,0 +1,184 @@
+/* Sessions: parameters, lengths, truncation, reset, the model's life. */
+#include "check.h"
+#include "fake_model.h"
+
+static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
+
+static void rejects_parameters(const kvc_model *model) {
+  kvc_session *session = NULL;
+  kvc_session_params params;
+#define CHECK_PARAMS(change, status, message)                                  \
+  kvc_session_params_init(&params);                                            \
+  change;                                                                      \
+  CHECK_FAILS(kvc_session_create(model, &params, &session), status, message)
+  CHECK_PARAMS(params.sequences = 0, KVC_INVALID_ARGUMENT,
+               "expected sequences to be in 1..2147483647, but got 0");
+  CHECK_PARAMS(params.capacity = 161, KVC_INVALID_ARGUMENT,
+               "expected capacity to be in 1..160 (the model's), or 0 for all "
+               "of it, but got 161");
+  CHECK_PARAMS(params.capacity = -1, KVC_INVALID_ARGUMENT,
+               "expected capacity to be in 1..160 (the model's), or 0 for all "
+               "of it, but got -1");
+  CHECK_PARAMS(params.threads = -2, KVC_INVALID_ARGUMENT,
+               "expected threads to be in 1..1024, or 0 for one on each CPU, "
+               "but got -2");
+  CHECK_PARAMS(params.threads = 1025, KVC_INVALID_ARGUMENT,
+               "expected threads to be in 1..1024, or 0 for one on each CPU, "
+               "but got 1025");
+  CHECK_PARAMS(params.poison = 2, KVC_INVALID_ARGUMENT,
+               "expected poison to be 0 or 1, but got 2");
+  CHECK_PARAMS(params.cpu_level = "z80", KVC_INVALID_ARGUMENT,
+               "expected cpu_level to be one of library fake (any), but got "
+               "z80");
+  CHECK_PARAMS(params.size = 0, KVC_INVALID_ARGUMENT,
+               "expected kvc_session_params.size to be set by its init "
+               "function (at most 40), but got 0");
+  CHECK_FAILS(kvc_session_create(NULL, NULL, &session), KVC_INVALID_ARGUMENT,
+              "expected model to be given, but got NULL");
+  CHECK_FAILS(kvc_session_create(model, NULL, NULL), KVC_INVALID_ARGUMENT,
+              "expected out_session to be given, but got NULL");
+  CHECK(session == NULL);
+  kvc_session_destroy(NULL);
+}
+
+static void rejects_a_level_that_does_not_run(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  kvc_kernels levels[] = {{"high", "sse2 warp9", NULL}, library.kernels[0]};
+  library.kernels = levels;
+  library.kernels_count = 2;
+  kvc_session *session = NULL;
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.cpu_level = "high";
+  CHECK_FAILS(kvc_session_create(model, &params, &session), KVC_INCOMPATIBLE,
+              "expected a machine with the CPU feature warp9, which level high "
+              "needs, but this machine lacks it");
+  params.cpu_level = "none";
+  CHECK_FAILS(kvc_session_create(model, &params, &session),
+              KVC_INVALID_ARGUMENT,
+              "expected cpu_level to be one of library fake (high, any), but "
+              "got none");
+  kvc_model_close(model);
+}
+
+/* A cache that can't be had is an error, and so is one that 64 bits don't
+ * count. */
+static void rejects_sizes(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  kvc_session *session = NULL;
+  library.page_bytes = (int64_t)1 << 60;
+  CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
+              "no memory for a cache of 1152921504606846976 bytes");
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = 64;
+  CHECK_FAILS(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY,
+              "expected the cache's size to fit 64 bits, but got 64 pages of "
+              "1152921504606846976 bytes");
+  library.page_bytes = 16 * 160;
+  library.workspace_bytes = (int64_t)1 << 60;
+  CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
+              "no memory for a workspace of 1152921504606846976 bytes");
+  kvc_model_close(model);
+}
+
+static void keeps_lengths(const kvc_model *model) {
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = 3;
+  params.capacity = 20;
+  params.threads = 2;
+  kvc_session *session = NULL;
+  CHECK_OK(kvc_session_create(model, &params, &session));
+  int32_t tokens[] = {3, 1, 4, 1, 5};
+  kvc_chunk chunk = {1, tokens, 5, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(session, &chunk, 1, NULL, 0));
+
+  int64_t length = -1, capacity = 0;
+  CHECK_OK(kvc_session_capacity(session, &capacity));
+  CHECK_EQUAL(capacity, 20);
+  CHECK_OK(kvc_sequence_length(session, 1, &length));
+  CHECK_EQUAL(length, 5);
+  kvc_session_info info;
+  kvc_session_info_init(&info);
+  CHECK_OK(kvc_session_query(session, &info));
+  CHECK_EQUAL(info.threads, 2);
+  CHECK_EQUAL(info.sequences, 3);
+  CHECK_EQUAL(info.capacity, 20);
+  CHECK_EQUAL(info.cache_bytes, 5 * 16);
+  CHECK_EQUAL(info.cache_reserved_bytes, 3 * 16 * 160);
+  CHECK_EQUAL(info.workspace_bytes, 4096 + 8 * 32);
+  CHECK(strcmp(info.cpu_level, "any") == 0);
+
+  /* Cases 21 and 24: a refused truncation changes nothing. */
+  CHECK_FAILS(kvc_sequence_truncate(session, 1, 6), KVC_INVALID_ARGUMENT,
+              "expected length to be in 0..5 (that of sequence 1), but got 6");
+  CHECK_FAILS(kvc_sequence_truncate(session, 1, -1), KVC_INVALID_ARGUMENT,
+              "expected length to be in 0..5 (that of sequence 1), but got -1");
+  CHECK_FAILS(kvc_sequence_truncate(session, 3, 0), KVC_INVALID_ARGUMENT,
+              "expected sequence to be in 0..2, but got 3");
+  CHECK_FAILS(kvc_sequence_length(session, -1, &length), KVC_INVALID_ARGUMENT,
+              "expected sequence to be in 0..2, but got -1");
+  CHECK_OK(kvc_sequence_length(session, 1, &length));
+  CHECK_EQUAL(length, 5);
+  CHECK_OK(kvc_sequence_truncate(session, 1, 5));
+  CHECK_OK(kvc_sequence_truncate(session, 1, 2));
+  CHECK_OK(kvc_sequence_length(session, 1, &length));
+  CHECK_EQUAL(length, 2);
+
+  /* After a truncation other tokens follow at the same positions. */
+  double row[fake_vocab], expected[fake_vocab];
+  int32_t other[] = {3, 1, 9};
+  chunk = (kvc_chunk){1, other + 2, 1, KVC_OUTPUTS_LAST};
+  CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
+  fake_expected_row(other, 3, expected);
+  CHECK(memcmp(row, expected, sizeof row) == 0);
+
+  CHECK_OK(kvc_session_reset(session));
+  for (int64_t i = 0; i < 3; ++i) {
+    CHECK_OK(kvc_sequence_length(session, i, &length));
+    CHECK_EQUAL(length, 0);
+  }
+  chunk = (kvc_chunk){1, other, 1, KVC_OUTPUTS_LAST};
+  CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
+  fake_expected_row(other, 1, expected);
+  CHECK(memcmp(row, expected, sizeof row) == 0);
+
+  CHECK_FAILS(kvc_session_reset(NULL), KVC_INVALID_ARGUMENT,
+              "expected session to be given, but got NULL");
+  CHECK_FAILS(kvc_session_reset((kvc_session *)(void *)&info),
+              KVC_INVALID_ARGUMENT,
+              "expected session to be a session, but got another thing");
+  CHECK_FAILS(kvc_sequence_length(session, 0, NULL), KVC_INVALID_ARGUMENT,
+              "expected out_length to be given, but got NULL");
+  kvc_session_destroy(session);
+}
+
+/* Sessions outlive the handle of their model. */
+static void keeps_its_model(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  kvc_session *session = NULL;
+  CHECK_OK(kvc_session_create(model, NULL, &session));
+  kvc_model_close(model);
+  int32_t token = 7;
+  double row[fake_vocab], expected[fake_vocab];
+  kvc_chunk chunk = {0, &token, 1, KVC_OUTPUTS_LAST};
+  CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
+  fake_expected_row(&token, 1, expected);
+  CHECK(memcmp(row, expected, sizeof row) == 0);
+  kvc_session_destroy(session);
+}
+
+void test_session(const char *folder) {
+  kvc_library library;
+  rejects_a_level_that_does_not_run(folder);
+  rejects_sizes(folder);
+  keeps_its_model(folder);
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  rejects_parameters(model);
+  keeps_lengths(model);
+  kvc_model_close(model);
+}
