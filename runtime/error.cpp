@@ -1,5 +1,7 @@
 #include "error.h"
 
+#include "params.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,7 +18,7 @@ kvc_status kvc::fail(kvc_status status, const char *format, ...) {
 const char *kvc_last_error(void) { return lastError; }
 
 const char *kvc_status_string(kvc_status status) {
-  switch (status) {
+  switch (kvc::valueOf(status)) {
   case KVC_OK:
     return "ok";
   case KVC_INVALID_ARGUMENT:

@@ -2,6 +2,7 @@
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
+#include "params.h"
 #include "session.h"
 
 using namespace kvc;
@@ -10,7 +11,7 @@ namespace {
 
 // Tokens of one chunk that give a row of logits.
 int64_t rowsOf(const kvc_chunk &chunk) {
-  switch (chunk.outputs) {
+  switch (valueOf(chunk.outputs)) {
   case KVC_OUTPUTS_NONE:
     return 0;
   case KVC_OUTPUTS_LAST:
@@ -65,7 +66,7 @@ kvc_status planChunk(kvc_session *session, const kvc_chunk &chunk,
     return fail(KVC_INVALID_ARGUMENT,
                 "chunk %lld: expected outputs to be none (0), last (1) or all "
                 "(2), but got %d",
-                number, int(chunk.outputs));
+                number, valueOf(chunk.outputs));
   *rows += chunkRows; // at most sequences * capacity, which the pool holds
   return KVC_OK;
 }

@@ -55,11 +55,18 @@ kvc_status checkLibrary(const kvc_library *library,
     return fail(KVC_INCOMPATIBLE,
                 "library %s: expected vocab to fit 32 bits, but got %lld",
                 library->name, static_cast<long long>(library->vocab));
-  if (library->arithmetic != KVC_TYPE_F64 && library->arithmetic != KVC_TYPE_F32)
+  int arithmetic = valueOf(library->arithmetic);
+  int cacheType = valueOf(library->cache_type);
+  if (arithmetic != KVC_TYPE_F64 && arithmetic != KVC_TYPE_F32)
     return fail(KVC_INCOMPATIBLE,
                 "library %s: expected arithmetic to be f64 or f32, but got "
                 "element type %d",
-                library->name, int(library->arithmetic));
+                library->name, arithmetic);
+  if (cacheType < KVC_TYPE_F64 || cacheType > KVC_TYPE_BF16)
+    return fail(KVC_INCOMPATIBLE,
+                "library %s: expected cache_type to be f64, f32, f16 or bf16, "
+                "but got element type %d",
+                library->name, cacheType);
   int64_t positions;
   if (!multiply(library->positions_per_page, library->pages_per_sequence,
                 &positions) ||
@@ -124,7 +131,7 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
   if (!*weights_path)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected weights_path to name a file, but got \"\"");
-  int64_t cacheBytesPerPosition;
+  int64_t cacheBytesPerPosition = 0;
   if (kvc_status status = checkLibrary(library, &cacheBytesPerPosition))
     return status;
   const kvc_kernels *kernels = bestKernels(library);

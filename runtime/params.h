@@ -1,5 +1,5 @@
-// Structs that carry their size, so that an application built against an older
-// kvc.h, whose structs end earlier, goes on working.
+// Values as callers give them. Structs carry their size, so that an application
+// built against an older kvc.h, whose structs end earlier, goes on working.
 #ifndef KVC_RUNTIME_PARAMS_H
 #define KVC_RUNTIME_PARAMS_H
 
@@ -39,6 +39,15 @@ kvc_status writeInfo(T *out_info, const T &info, const char *type) {
   memcpy(out_info, &info, size);
   out_info->size = size;
   return KVC_OK;
+}
+
+// The value of an enum that a C caller set, which may be any int: C++ knows no
+// others than the enumerators' range, so that it must not be loaded as an enum.
+template <typename Enum> int valueOf(const Enum &given) {
+  static_assert(sizeof given == sizeof(int), "C's enums are ints");
+  int value;
+  memcpy(&value, &given, sizeof value);
+  return value;
 }
 
 } // namespace kvc

@@ -159,7 +159,7 @@ int64_t draw(kvc_sampler *sampler, double sum) {
 }
 
 kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
-                       kvc_type type) {
+                       int type) {
   if (vocab < 1 || vocab > INT32_MAX)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected vocab to be in 1..%d, but got %lld", INT32_MAX,
@@ -167,7 +167,7 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
   if (type != KVC_TYPE_F64 && type != KVC_TYPE_F32)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected type to be f64 (%d) or f32 (%d), but got %d",
-                KVC_TYPE_F64, KVC_TYPE_F32, int(type));
+                KVC_TYPE_F64, KVC_TYPE_F32, type);
   if (!(params.temperature >= 0 && params.temperature < INFINITY))
     return fail(KVC_INVALID_ARGUMENT,
                 "expected temperature to be finite and not negative, but got %g",
@@ -224,7 +224,7 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
   kvc_sampler_params_init(&values);
   if (kvc_status status = readParams(&values, params, "kvc_sampler_params"))
     return status;
-  if (kvc_status status = checkParams(values, vocab, type))
+  if (kvc_status status = checkParams(values, vocab, valueOf(type)))
     return status;
   auto *sampler = allocate<kvc_sampler>(1);
   if (!sampler)

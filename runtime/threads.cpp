@@ -30,9 +30,9 @@ struct ThreadPool {
   // Region number << 16 | chunks not claimed.
   alignas(64) std::atomic<uint64_t> ticket;
 
-  // The region's fields. Relaxed atomics: a late thread may read them while the
-  // next region is being written, but its claim fails.
-  alignas(64) std::atomic<kvc_task> task;
+  // The region's fields, in the ticket's cache line. Relaxed atomics: a late
+  // thread may read them while the next region is written, but its claim fails.
+  std::atomic<kvc_task> task;
   std::atomic<void *> context;
   std::atomic<int64_t> count;
   std::atomic<int64_t> chunkTasks;
