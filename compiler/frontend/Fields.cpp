@@ -1,8 +1,7 @@
 #include "compiler/frontend/Fields.h"
 #include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/JSONText.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -11,13 +10,6 @@ using namespace llvm;
 namespace kvc {
 
 static const json::Value null = nullptr;
-
-static std::string describe(const json::Value *value) {
-  if (!value)
-    return "nothing";
-  std::string text = formatv("{0}", *value).str();
-  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
-}
 
 Fields::Fields(StringRef file, const json::Object &object, StringRef prefix)
     : file(file), prefix(prefix), fields(&object),
@@ -33,8 +25,10 @@ void Fields::fail(StringRef key, const Twine &message) {
     *problem = (prefix + key + ": " + message).str();
 }
 
-void Fields::expected(StringRef key, StringRef what) {
-  fail(key, "expected " + what + ", but got " + describe(fields->get(key)));
+void Fields::expected(StringRef key, const Twine &what) {
+  const json::Value *value = fields->get(key);
+  fail(key, "expected " + what + ", but got " +
+                (value ? describe(*value) : "nothing"));
 }
 
 bool Fields::has(StringRef key) {
@@ -107,7 +101,7 @@ void Fields::ignore(ArrayRef<StringLiteral> keys) {
 
 void Fields::require(StringRef key, const json::Value &value) {
   if (has(key) && any(key) != value)
-    expected(key, describe(&value));
+    expected(key, describe(value));
 }
 
 void Fields::finish() {

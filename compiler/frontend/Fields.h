@@ -48,7 +48,10 @@ public:
   // Must have this value where it is present and not null.
   void require(llvm::StringRef key, const llvm::json::Value &value);
 
-  // Records "file: key: message", unless something is wrong already.
+  // Records "file: key: expected <what>, but got <the field's value>", unless
+  // something is wrong already.
+  void expected(llvm::StringRef key, const llvm::Twine &what);
+  // The same with a message of its own.
   void fail(llvm::StringRef key, const llvm::Twine &message);
   // Any field not read by now is not understood.
   void finish();
@@ -57,7 +60,6 @@ public:
 
 private:
   const llvm::json::Value *find(llvm::StringRef key);
-  void expected(llvm::StringRef key, llvm::StringRef what);
 
   std::string file;
   std::string prefix;

@@ -10,6 +10,7 @@
 // A string is a u64 length and its bytes. An array is a u32 type, a u64 count
 // and the elements.
 #include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -125,7 +126,8 @@ Error Reader::run() {
   if (const json::Value *value = metadata.get("general.alignment")) {
     alignment = value->getAsUINT64().value_or(0);
     if (alignment == 0 || alignment % 8 != 0 || alignment > (1 << 20))
-      return fail("general.alignment: expected a multiple of 8 up to 2^20");
+      return fail("general.alignment: expected a multiple of 8 up to 2^20, but "
+                  "got " + describe(*value));
   }
   if (Error error = readTensors(tensors))
     return error;

@@ -61,8 +61,7 @@ static void readRotary(Fields &keys, bool paired, ModelSpec &spec) {
   if (type == "linear")
     rotary.divisors = {keys.positive("rope.scaling.factor")};
   else if (type != "none")
-    keys.fail("rope.scaling.type",
-              "expected none or linear, but got " + type);
+    keys.expected("rope.scaling.type", "none or linear");
   else
     keys.ignore({"rope.scaling.factor"});
   // Of use to other types only.
@@ -84,8 +83,8 @@ static WeightNames tensorNames(const TensorFile &file) {
   names.up = layer + "ffn_up";
   names.down = layer + "ffn_down";
   names.finalNorm = "output_norm";
-  if (file.has("output.weight"))
-    names.head = "output";
+  names.head = "output";
+  names.tiedHead = !file.has("output.weight");
   names.outputBias = file.has("blk.0.attn_output.bias");
   names.feedForwardBias = file.has("blk.0.ffn_up.bias");
   return names;
@@ -141,11 +140,9 @@ static void readKeys(Fields &keys, const TensorFile &file, ModelSpec &spec) {
                spec);
   // One width serves keys and values.
   if (keys.has("attention.key_length") || keys.has("attention.value_length"))
-    if (int64_t width = keys.size("attention.value_length");
-        width != spec.headDim)
-      keys.fail("attention.value_length",
-                "expected the width of a key (" + Twine(spec.headDim) +
-                    "), but got " + Twine(width));
+    if (keys.size("attention.value_length") != spec.headDim)
+      keys.expected("attention.value_length", "the width of a key (" +
+                                                  Twine(spec.headDim) + ")");
   keys.require("attention.causal", true);
   if (spec.architecture == "gpt2")
     readGPT2(keys, file, spec);
@@ -167,9 +164,7 @@ Expected<ModelSpec> readGGUFModel(StringRef path) {
   spec.architecture = general.text("general.architecture");
   if (spec.architecture != "llama" && spec.architecture != "qwen2" &&
       spec.architecture != "gpt2")
-    general.fail("general.architecture",
-                 "expected llama, qwen2 or gpt2, but got " +
-                     spec.architecture);
+    general.expected("general.architecture", "llama, qwen2 or gpt2");
   if (Error error = general.takeError())
     return std::move(error);
 

@@ -49,9 +49,7 @@ ActivationKind readHuggingFaceActivation(Fields &config, StringRef key) {
                   .Case("relu", ActivationKind::ReLU)
                   .Default(std::nullopt);
   if (!kind)
-    config.fail(key, "expected silu, gelu, gelu_new, gelu_pytorch_tanh or "
-                     "relu, but got " +
-                         name);
+    config.expected(key, "silu, gelu, gelu_new, gelu_pytorch_tanh or relu");
   return kind.value_or(ActivationKind::SiLU);
 }
 
@@ -77,8 +75,7 @@ static void readConfig(Fields &config, const TensorFile &file,
   else if (modelType == "gpt2")
     readGPT2Config(config, file, spec);
   else
-    config.fail("model_type", "expected llama, mistral, qwen2 or gpt2, but got " +
-                                  modelType);
+    config.expected("model_type", "llama, mistral, qwen2 or gpt2");
   config.require("is_encoder_decoder", false);
   config.require("pruned_heads", json::Object());
   config.ignore(harmlessFields);

@@ -23,8 +23,8 @@ static void readWeights(Fields &config, const TensorFile &file,
   names.up = layer + "mlp.c_fc";
   names.down = layer + "mlp.c_proj";
   names.finalNorm = prefix + "ln_f";
-  if (!config.flag("tie_word_embeddings", true))
-    names.head = "lm_head";
+  names.head = "lm_head";
+  names.tiedHead = config.flag("tie_word_embeddings", true);
   names.attentionBias = names.outputBias = names.feedForwardBias = true;
   names.transposed = true;
   nameWeights(spec, names);

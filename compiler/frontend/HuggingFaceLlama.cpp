@@ -28,7 +28,7 @@ static void readScaling(Fields &scaling, bool typeNeeded, RotarySpec &rotary) {
                        "original_max_position_embeddings"},
                       rotary);
   else if (type != "default")
-    scaling.fail(key, "expected default, linear or llama3, but got " + type);
+    scaling.expected(key, "default, linear or llama3");
   scaling.finish();
 }
 
@@ -80,11 +80,9 @@ static void requireFullAttention(Fields &config, StringRef modelType,
   }
   if (config.has("sliding_window") &&
       config.size("sliding_window") < spec.context)
-    config.fail("sliding_window",
-                "expected null or at least max_position_embeddings (" +
-                    Twine(spec.context) +
-                    "), since kvc has no windows, but got " +
-                    Twine(config.size("sliding_window")));
+    config.expected("sliding_window",
+                    "null or at least max_position_embeddings (" +
+                        Twine(spec.context) + ")");
 }
 
 static void readWeights(Fields &config, StringRef modelType, ModelSpec &spec) {
@@ -101,8 +99,8 @@ static void readWeights(Fields &config, StringRef modelType, ModelSpec &spec) {
   names.up = layer + "mlp.up_proj";
   names.down = layer + "mlp.down_proj";
   names.finalNorm = "model.norm";
-  if (!config.flag("tie_word_embeddings", false))
-    names.head = "lm_head";
+  names.head = "lm_head";
+  names.tiedHead = config.flag("tie_word_embeddings", false);
   if (modelType == "llama") {
     names.attentionBias = config.flag("attention_bias", false);
     names.outputBias = names.attentionBias;

@@ -2,6 +2,7 @@
 #include "compiler/frontend/Diagnostic.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <string>
 #include <vector>
 
@@ -68,8 +69,13 @@ Expected<json::Object> parseJSON(StringRef file, StringRef text) {
                              toString(value.takeError()));
   json::Object *object = value->getAsObject();
   if (!object)
-    return invalid(file, "expected a JSON object");
+    return invalid(file, "expected a JSON object, but got " + describe(*value));
   return std::move(*object);
+}
+
+std::string describe(const json::Value &value) {
+  std::string text = formatv("{0}", value).str();
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
 }
 
 Expected<json::Object> readJSON(StringRef path) {

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <string>
 
 namespace kvc {
 
@@ -14,6 +15,9 @@ llvm::Expected<llvm::json::Object> parseJSON(llvm::StringRef file,
 
 // The same for a whole file.
 llvm::Expected<llvm::json::Object> readJSON(llvm::StringRef path);
+
+// A value's text for messages, cut where it is long.
+std::string describe(const llvm::json::Value &value);
 
 } // namespace kvc
 

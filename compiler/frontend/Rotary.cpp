@@ -12,9 +12,7 @@ void readLlama3Scaling(Fields &fields, const Llama3Names &names,
   double high = fields.positive(names.highFactor);
   double context = double(fields.size(names.originalContext));
   if (low >= high)
-    return fields.fail(names.highFactor, "expected more than " +
-                                             names.lowFactor + ", but got " +
-                                             Twine(std::to_string(high)));
+    return fields.expected(names.highFactor, "more than " + names.lowFactor);
   for (int64_t i = 0; i < rotary.dims / 2; ++i) {
     double frequency =
         std::pow(rotary.theta, -2.0 * double(i) / double(rotary.dims));

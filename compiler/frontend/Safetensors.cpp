@@ -8,11 +8,11 @@
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
+#include <set>
 
 using namespace llvm;
 
@@ -47,7 +47,7 @@ static std::vector<int64_t> wholeNumbers(Fields &fields, StringRef key) {
         numbers.push_back(*number);
   if (!array || numbers.size() != array->size() ||
       any_of(numbers, [](int64_t number) { return number < 0; }))
-    fields.fail(key, "expected a list of whole numbers");
+    fields.expected(key, "a list of whole numbers");
   return numbers;
 }
 
@@ -59,7 +59,7 @@ static void readEntry(Fields &entry, StringRef data, Tensor &tensor) {
   std::vector<int64_t> offsets = wholeNumbers(entry, "data_offsets");
   entry.finish();
   if (offsets.size() != 2 || offsets[0] > offsets[1])
-    return entry.fail("data_offsets", "expected the begin and the end");
+    return entry.expected("data_offsets", "a begin and an end after it");
   if (uint64_t(offsets[1]) > data.size())
     return entry.fail("data_offsets",
                       "expected the end to be at most " + Twine(data.size()) +
@@ -134,7 +134,8 @@ static Error readFile(StringRef path, TensorFile &file) {
       continue;
     const json::Object *object = value.getAsObject();
     if (!object)
-      return invalid(path, key.str() + ": expected an object");
+      return invalid(path, key.str() + ": expected an object, but got " +
+                               describe(value));
     Fields entry(path, *object, key.str() + ".");
     Tensor tensor;
     readEntry(entry, data, tensor);
@@ -164,28 +165,29 @@ Expected<std::unique_ptr<TensorFile>> openSafetensorsIndex(StringRef path) {
     return index.takeError();
   const json::Object *map = index->getObject("weight_map");
   if (!map)
-    return invalid(path, "weight_map: expected an object");
+    return invalid(path, "weight_map: expected an object that names a file for "
+                         "each tensor");
 
   auto file = std::make_unique<TensorFile>(path);
-  StringSet<> shards;
+  std::set<std::string> shards;
   for (const auto &[tensor, value] : *map) {
     StringRef name = value.getAsString().value_or("");
     if (name.empty() || name != sys::path::filename(name))
       return invalid(path, "weight_map." + tensor.str() +
                                ": expected the name of a file beside it");
-    shards.insert(name);
+    shards.insert(name.str());
   }
-  for (const auto &shard : shards) {
+  for (const std::string &shard : shards) {
     SmallString<128> shardPath = sys::path::parent_path(path);
-    sys::path::append(shardPath, shard.first());
+    sys::path::append(shardPath, shard);
     if (Error error = readFile(shardPath, *file))
       return std::move(error);
   }
   for (const auto &[tensor, value] : *map)
     if (!file->has(tensor))
       return invalid(path, "weight_map." + tensor.str() +
-                               ": expected in " + *value.getAsString() +
-                               ", but it is not there");
+                               ": expected in one of the files, but it is "
+                               "in none");
   return file;
 }
 

@@ -1,4 +1,5 @@
 // Our own description of a decoder. docs/spec.md is the definition.
+#include "compiler/frontend/Diagnostic.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
 #include "compiler/frontend/JSONText.h"
@@ -18,7 +19,7 @@ static void readNorm(Fields norm, ModelSpec &spec) {
   else if (kind == "rms_norm")
     spec.norm = NormKind::RMSNorm;
   else
-    norm.fail("kind", "expected layer_norm or rms_norm, but got " + kind);
+    norm.expected("kind", "layer_norm or rms_norm");
   spec.normEpsilon = norm.positive("epsilon");
   norm.finish();
 }
@@ -33,7 +34,7 @@ static void readScaling(Fields scaling, RotarySpec &rotary) {
                        "original_context"},
                       rotary);
   else
-    scaling.fail("type", "expected linear or llama3, but got " + type);
+    scaling.expected("type", "linear or llama3");
   scaling.finish();
 }
 
@@ -49,7 +50,7 @@ static void readPositions(Fields positions, ModelSpec &spec) {
     if (positions.has("scaling"))
       readScaling(positions.object("scaling"), spec.rotary);
   } else {
-    positions.fail("kind", "expected learned or rotary, but got " + kind);
+    positions.expected("kind", "learned or rotary");
   }
   positions.finish();
 }
@@ -65,8 +66,7 @@ static void readActivation(Fields &fields, ModelSpec &spec) {
   else if (name == "relu")
     spec.activation = ActivationKind::ReLU;
   else
-    fields.fail("activation",
-                "expected gelu, gelu_tanh, silu or relu, but got " + name);
+    fields.expected("activation", "gelu, gelu_tanh, silu or relu");
 }
 
 static void readArithmetic(Fields &fields, ModelSpec &spec) {
@@ -76,8 +76,7 @@ static void readArithmetic(Fields &fields, ModelSpec &spec) {
   if (spec.arithmetic == "f64")
     spec.weightType = "f64";
   else if (spec.arithmetic != "f32")
-    fields.fail("arithmetic",
-                "expected f32 or f64, but got " + spec.arithmetic);
+    fields.expected("arithmetic", "f32 or f64");
 }
 
 static void readWeights(Fields &fields, ModelSpec &spec) {
@@ -94,16 +93,14 @@ static void readWeights(Fields &fields, ModelSpec &spec) {
   names.up = "layers.{}.up";
   names.down = "layers.{}.down";
   names.finalNorm = "final_norm";
-  if (!fields.flag("tied_head", false))
-    names.head = "head";
+  names.head = "head";
+  names.tiedHead = fields.flag("tied_head", false);
   if (fields.has("biases")) {
     Fields biases = fields.object("biases");
     names.attentionBias = biases.flag("attention", false);
     names.outputBias = biases.flag("output", false);
     names.feedForwardBias = biases.flag("feed_forward", false);
     names.headBias = biases.flag("head", false);
-    if (names.headBias && names.head.empty())
-      biases.fail("head", "expected false where tied_head is true");
     biases.finish();
   }
   nameWeights(spec, names);
@@ -117,10 +114,10 @@ Expected<ModelSpec> readSpecJSON(StringRef path) {
   ModelSpec spec;
   spec.architecture = "spec";
   if (fields.size("kvc_spec") != 1)
-    fields.fail("kvc_spec", "expected version 1");
+    fields.expected("kvc_spec", "version 1");
   spec.name = fields.text("name");
   if (spec.name != identifier(spec.name))
-    fields.fail("name", "expected a C identifier, but got " + spec.name);
+    fields.expected("name", "a C identifier");
   readGeometry(fields,
                {"vocab", "width", "layers", "heads", "kv_heads", "head_dim",
                 "hidden", "context"},
@@ -145,7 +142,7 @@ Expected<ModelSpec> readSpecJSON(StringRef path) {
   }
   auto file = openWeights(spec.weights);
   if (!file)
-    return file.takeError();
+    return invalid(path, "weights: " + toString(file.takeError()));
   if (Error error = checkWeights(spec, **file))
     return std::move(error);
   return spec;

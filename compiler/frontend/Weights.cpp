@@ -102,7 +102,7 @@ void nameWeights(ModelSpec &spec, const WeightNames &names) {
   norm(names.feedForwardNorm, spec.feedForwardNorm, spec.feedForwardNormBias);
   nameFeedForward(spec, names);
   norm(names.finalNorm, spec.finalNorm, spec.finalNormBias);
-  if (!names.head.empty())
+  if (!names.tiedHead)
     spec.head = weightOf({names.head, ""}, {spec.vocab, spec.width});
   if (names.headBias)
     spec.headBias = biasOf({names.head, ""}, spec.vocab);

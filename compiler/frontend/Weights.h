@@ -22,12 +22,13 @@ struct WeightNames {
   std::string gate; // gated only
   std::string up, down;
   std::string finalNorm;
-  std::string head; // empty: tied to the token embedding
+  std::string head; // tied: of its bias only
 
   bool attentionBias = false; // of query, key and value
   bool outputBias = false;
   bool feedForwardBias = false;
   bool headBias = false;
+  bool tiedHead = false;     // the head is the token embedding
   bool transposed = false;   // matrices of the layers are [columns, rows]
   int64_t pairedHeadDim = 0; // of query and key
 };
