@@ -202,14 +202,3 @@ void fake_weights_write(const kvc_library *library, const char *path) {
     fputc(i, file);
   CHECK(fclose(file) == 0);
 }
-
-kvc_model *fake_model_open(kvc_library *library, const fake_shape *shape,
-                           const char *folder) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/fake.safetensors", folder);
-  fake_library_fill(library, shape);
-  fake_weights_write(library, path);
-  kvc_model *model = NULL;
-  CHECK_OK(kvc_model_open(library, path, &model));
-  return model;
-}
