@@ -27,6 +27,8 @@ public:
 
   // Present, and not null. Counts as read only when null.
   bool has(llvm::StringRef key);
+  // Present, be it null.
+  bool given(llvm::StringRef key) const { return fields->get(key); }
 
   // A whole number from 1 to maxSize. Where it is absent, null or wrong: the
   // default if there is one, else an error and the value 1, which is safe to

@@ -83,6 +83,8 @@ public:
 
   Error run();
 
+  uint64_t pairsEnd = 0; // where the metadata ends
+
 private:
   Error readPairs(uint64_t count);
   Error readTensors(uint64_t count);
@@ -123,6 +125,7 @@ Error Reader::run() {
   uint64_t pairs = cursor.number<uint64_t>();
   if (Error error = readPairs(pairs))
     return error;
+  pairsEnd = cursor.position;
   if (const json::Value *value = metadata.get("general.alignment")) {
     alignment = value->getAsUINT64().value_or(0);
     if (alignment == 0 || alignment % 8 != 0 || alignment > (1 << 20))
@@ -295,6 +298,22 @@ Expected<std::unique_ptr<TensorFile>> openGGUF(StringRef path,
     return std::move(error);
   file->keep(std::move(*mapping));
   return file;
+}
+
+Expected<std::string> readGGUFMetadata(StringRef path) {
+  auto mapping = mapFile(path);
+  if (!mapping)
+    return mapping.takeError();
+  StringRef content = (*mapping)->getBuffer();
+  TensorFile file(path);
+  json::Object unused;
+  Reader reader(path, content, file, unused);
+  if (Error error = reader.run())
+    return std::move(error);
+  std::string metadata = content.take_front(reader.pairsEnd).str();
+  // The number of tensors stands behind the magic and the version.
+  std::fill_n(metadata.begin() + 8, sizeof(uint64_t), '\0');
+  return metadata;
 }
 
 } // namespace kvc

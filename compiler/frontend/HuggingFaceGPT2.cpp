@@ -48,9 +48,10 @@ void readGPT2Config(Fields &config, const TensorFile &file, ModelSpec &spec) {
   config.require("add_cross_attention", false);
   config.require("n_ctx", spec.context); // an older name of n_positions
   config.ignore({"reorder_and_upcast_attn"}); // the order of roundings
-  config.ignore({"attn_pdrop", "embd_pdrop", "resid_pdrop", "summary_activation",
-                 "summary_first_dropout", "summary_proj_to_labels",
-                 "summary_type", "summary_use_proj"});
+  config.ignore({"attn_pdrop", "embd_pdrop", "resid_pdrop",
+                 "summary_activation", "summary_first_dropout",
+                 "summary_proj_to_labels", "summary_type",
+                 "summary_use_proj"});
   readWeights(config, file, spec);
 }
 

@@ -78,6 +78,9 @@ static void requireFullAttention(Fields &config, StringRef modelType,
     config.ignore({"sliding_window"});
     return;
   }
+  // Absent, Mistral's is 4096.
+  if (modelType == "mistral" && !config.given("sliding_window"))
+    config.expected("sliding_window", "a number or null");
   if (config.has("sliding_window") &&
       config.size("sliding_window") < spec.context)
     config.expected("sliding_window",
@@ -123,9 +126,9 @@ void readLlamaConfig(Fields &config, StringRef modelType, ModelSpec &spec) {
                 "num_attention_heads", "num_key_value_heads", "head_dim",
                 "intermediate_size", "max_position_embeddings"},
                spec);
-  // Absent, these families' classes have defaults of their own.
-  if (modelType != "llama")
-    config.size("num_key_value_heads");
+  // Absent, not null, it is a number of these families' own.
+  if (modelType != "llama" && !config.given("num_key_value_heads"))
+    config.expected("num_key_value_heads", "a number or null");
   spec.normEpsilon = config.positive("rms_norm_eps");
   spec.activation = readHuggingFaceActivation(config, "hidden_act");
   readRotary(config, spec);

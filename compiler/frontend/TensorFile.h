@@ -72,6 +72,9 @@ openSafetensorsIndex(llvm::StringRef path);
 // keys; f32 values are widened.
 llvm::Expected<std::unique_ptr<TensorFile>>
 openGGUF(llvm::StringRef path, llvm::json::Object *metadata = nullptr);
+// The bytes of a .gguf file with the metadata of the one at `path` and no
+// tensors: what a tokenizer needs of it.
+llvm::Expected<std::string> readGGUFMetadata(llvm::StringRef path);
 
 } // namespace kvc
 
