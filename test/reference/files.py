@@ -126,7 +126,7 @@ def spec_rotary(positions, head_dim):
     return Rotary(frequencies)
 
 
-def read_spec(path, arithmetic, weights):
+def read_spec(path, weights):
     spec = load_json(path)
     shapes, source = spec_shapes(spec), spec["weights"]
     if source.startswith("random:"):
@@ -136,7 +136,7 @@ def read_spec(path, arithmetic, weights):
         for name, shape in shapes.items():
             if file[name].shape != shape:
                 raise ValueError(f"{source}: {name}: expected {shape}, but got {file[name].shape}")
-    tensors = Weights(file, arithmetic or spec.get("arithmetic", "f32"), weights)
+    tensors = Weights(file, spec.get("arithmetic", "f32"), weights)
     epsilon = spec["norm"]["epsilon"]
 
     def norm(name):
@@ -240,17 +240,17 @@ HUGGINGFACE = {"llama": huggingface_llama, "qwen2": huggingface_llama, "mistral"
                "gpt2": huggingface_gpt2}
 
 
-def read_huggingface(path, arithmetic, weights):
+def read_huggingface(path, weights):
     config = load_json(os.path.join(path, "config.json"))
     file = Safetensors(os.path.join(path, "model.safetensors"))
-    return HUGGINGFACE[config["model_type"]](config, Weights(file, arithmetic or "f32", weights))
+    return HUGGINGFACE[config["model_type"]](config, Weights(file, "f32", weights))
 
 
 # --- GGUF ---------------------------------------------------------------------
 
-def read_gguf(path, arithmetic, weights):
+def read_gguf(path, weights):
     file = GGUF(path)
-    tensors = Weights(file, arithmetic or "f32", weights)
+    tensors = Weights(file, "f32", weights)
     kind = file.keys["general.architecture"]
     # Which elements turn together is the architecture's, not a key's.
     adjacent = {"llama": True, "qwen2": False}[kind]
@@ -284,23 +284,22 @@ def read_gguf(path, arithmetic, weights):
         head=tensors.affine("output") if "output.weight" in file else Affine(embedding))
 
 
-def read_model(path, arithmetic=None, weights=None, cache=None):
-    """Arithmetic (f64 or f32) defaults to the spec's, else f32; weights (of
-    matrices) to the arithmetic's type; cache to no rounding."""
+def read_model(path, weights=None, cache=None):
+    """weights: type of stored matrices, by default the arithmetic's, which is
+    f32 unless a spec says f64. cache: type of keys and values, else exact."""
     if os.path.isdir(path):
         read = read_huggingface
     elif path.endswith(".gguf"):
         read = read_gguf
     else:
         read = read_spec
-    model = read(path, arithmetic, weights)
+    model = read(path, weights)
     if cache is not None:
         model.stored = ROUND[cache]
     return model
 
 
 def add_model_options(parser):
-    parser.add_argument("--arithmetic", choices=["f64", "f32"])
     parser.add_argument("--weights", choices=list(ROUND), help="type of stored matrices")
     parser.add_argument("--cache", choices=list(ROUND), help="type of stored keys and values")
 
