@@ -17,6 +17,11 @@ def VerifyCacheUse : Pass<"kvc-verify-cache-use", "::mlir::ModuleOp"> {
     `kvc.positions`, through whatever calls and loops. Reading is free: several
     ops may attend to one value before it is consumed. Because of this check
     the lowerings update caches in place.
+
+    Positions are what rotary, append and attend take as such, and the ids of a
+    `kvc.embed` that are i64 (tokens are i32). A program that can't be followed
+    (caches in unstructured control flow, a call of a function without a body)
+    is an error that says so.
   }];
 }
 
@@ -74,15 +79,38 @@ def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
     The reference lowering: slow and plain. Activations stay tensors; a cache
     becomes three buffers, updated in place: the pool (memref<?xi8>), the page
     table (memref<?xi64>, a byte offset for each page of each sequence) and the
-    lengths (memref<?xi64>). A function that reads weights gets the data section
-    of the packed file, row-major (`kvc-pack-weights{panel=0}`), as its first
-    argument. Calls between functions with weights are inlined before.
+    lengths (memref<?xi64>). A function that reads weights, itself or by a call,
+    gets the data section of the packed file, row-major
+    (`kvc-pack-weights{panel=0}`), as its first argument.
+
+    ```mlir
+    %y = kvc.activate %x relu : tensor<?x8xf32>            // before
+    %0 = tensor.empty(%rows) : tensor<?x8xf32>              // after
+    %y = linalg.generic ... ins(%x) outs(%0) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.maximumf %in, %zero : f32
+      linalg.yield %1 : f32
+    } -> tensor<?x8xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::tensor::TensorDialect"];
+}
+
+def ExportReference : Pass<"kvc-export-reference", "::mlir::ModuleOp"> {
+  let summary = "gives @forward of the reference its exported signature";
+  let description = [{
+    After `kvc-lower-to-linalg`, `@forward` takes the weights, tensors of tokens,
+    sequences and outputs and the buffers of a cache, and gives logits and the
+    cache. It becomes `kvc_forward_function` of runtime/include/kvc/abi.h: all
+    arguments are buffers, and the logits are written to one of them. Weights
+    are offsets in the code by then, so each `kvc.weight` goes.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
