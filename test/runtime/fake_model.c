@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-int64_t fake_rows_computed;
-int64_t fake_tokens_computed;
-int64_t fake_calls;
+_Atomic int64_t fake_rows_computed;
+_Atomic int64_t fake_tokens_computed;
+_Atomic int64_t fake_calls;
 int64_t fake_broken_row = -1;
 
 enum { weights_bytes = 256, workspace_bytes = 4096 };

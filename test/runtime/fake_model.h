@@ -34,9 +34,9 @@ kvc_model *fake_model_open(kvc_library *library, const fake_shape *shape,
 void fake_expected_row(const int32_t *tokens, int64_t count, double *row);
 
 /* Rows of logits that the model has computed, and calls of its forward. */
-extern int64_t fake_rows_computed;
-extern int64_t fake_tokens_computed;
-extern int64_t fake_calls;
+extern _Atomic int64_t fake_rows_computed;
+extern _Atomic int64_t fake_tokens_computed;
+extern _Atomic int64_t fake_calls;
 
 /* Rows whose index (counted from 0 by fake_rows_computed) is this are all NaN;
  * -1: none. */

@@ -2,6 +2,8 @@
 #include "check.h"
 #include "fake_model.h"
 
+#include <pthread.h>
+
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
 static void rejects_parameters(const kvc_model *model) {
@@ -172,6 +174,44 @@ static void keeps_its_model(const char *folder) {
   kvc_session_destroy(session);
 }
 
+/* One thread's user of a model: its own session, its own errors. */
+static void *use_model(void *argument) {
+  const kvc_model *model = argument;
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.threads = 2;
+  kvc_session *session = NULL;
+  CHECK_OK(kvc_session_create(model, &params, &session));
+  int32_t tokens[160];
+  double row[fake_vocab], expected[fake_vocab];
+  for (int round = 0; round < 20; ++round) {
+    CHECK_OK(kvc_session_reset(session));
+    for (int32_t i = 0; i < 160; ++i) {
+      tokens[i] = (int32_t)(((uintptr_t)tokens / 16 + (uint32_t)(i * round)) %
+                            fake_vocab);
+      kvc_chunk chunk = {0, &tokens[i], 1, KVC_OUTPUTS_LAST};
+      CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
+    }
+    fake_expected_row(tokens, 160, expected);
+    CHECK(memcmp(row, expected, sizeof row) == 0);
+    char message[80];
+    sprintf(message, "expected sequence to be in 0..0, but got %d", round + 1);
+    CHECK_FAILS(kvc_sequence_truncate(session, round + 1, 0),
+                KVC_INVALID_ARGUMENT, message);
+  }
+  kvc_session_destroy(session);
+  return NULL;
+}
+
+/* Sessions of one model run side by side. */
+static void side_by_side(const kvc_model *model) {
+  pthread_t threads[3];
+  for (int i = 0; i < 3; ++i)
+    CHECK(pthread_create(&threads[i], NULL, use_model, (void *)model) == 0);
+  for (int i = 0; i < 3; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 void test_session(const char *folder) {
   kvc_library library;
   rejects_a_level_that_does_not_run(folder);
@@ -180,5 +220,6 @@ void test_session(const char *folder) {
   kvc_model *model = fake_model_open(&library, &shape, folder);
   rejects_parameters(model);
   keeps_lengths(model);
+  side_by_side(model);
   kvc_model_close(model);
 }

@@ -90,9 +90,9 @@ KVC_API const char *kvc_version(void);
 typedef struct kvc_model kvc_model;
 
 /* Opens a model: `library` comes from the generated header's accessor and must
- * stay loaded while the model is open; `weights_path` names the .safetensors
- * file that was written with it, which is mapped read-only. The caller closes
- * the model.
+ * stay loaded while the model or a session of it lives; `weights_path` names the
+ * .safetensors file that was written with it, which is mapped read-only. The
+ * caller closes the model.
  * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
  * file has another identity or size, or this machine lacks a CPU feature that
  * every level of the library needs; KVC_IO when the file can't be read, is
