@@ -1,5 +1,6 @@
 #include "Error.h"
 #include "Tokenizer.h"
+#include "Utf8.h"
 
 using namespace kvc::tokenizer;
 
@@ -64,8 +65,8 @@ kvc_status kvc::tokenizer::renderChat(const Tokenizer &tokenizer,
   if (!matchChatMl(withRealNewlines(tokenizer.chatTemplate), system, hasSystem))
     return fail(KVC_INCOMPATIBLE,
                 "%s: expected a ChatML template, but got one that is not "
-                "understood: \"%.60s...\"", tokenizer.chatTemplateSource.c_str(),
-                tokenizer.chatTemplate.c_str());
+                "understood: %s", tokenizer.chatTemplateSource.c_str(),
+                quotedText(tokenizer.chatTemplate).c_str());
 
   auto append = [&](std::string_view role, std::string_view content) {
     for (std::string_view part :

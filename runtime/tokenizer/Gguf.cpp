@@ -37,8 +37,8 @@ static kvc_status readKind(const std::string &where, int32_t type,
   if (kind == TokenKind::Byte && spelledByte(spelling) < 0)
     return fail(KVC_IO,
                 "%s: expected a byte's token to be spelled like <0x0A>, but "
-                "got \"%.60s\"",
-                where.c_str(), std::string(spelling).c_str());
+                "got %s",
+                where.c_str(), quotedText(spelling).c_str());
   return KVC_OK;
 }
 
@@ -117,8 +117,8 @@ static kvc_status readByteLevel(const GgufMetadata &metadata,
   if (!preTokenizer)
     return fail(KVC_INCOMPATIBLE,
                 "%s: expected a known pre-tokenizer (gpt-2, smollm, llama-bpe, "
-                "qwen2, ...), but got \"%.60s\"",
-                metadata.where(preKey).c_str(), std::string(pre).c_str());
+                "qwen2, ...), but got %s",
+                metadata.where(preKey).c_str(), quotedText(pre).c_str());
   for (std::string_view expression : preTokenizer->expressions) {
     if (expression.empty())
       break;
@@ -138,8 +138,8 @@ static kvc_status readByteLevel(const GgufMetadata &metadata,
   for (size_t i = 0; i < merges.size(); ++i) {
     size_t space = merges[i].find(' ');
     if (space == std::string_view::npos)
-      return fail(KVC_IO, "%s: expected two tokens, but got \"%.60s\"",
-                  indexed(where, i).c_str(), std::string(merges[i]).c_str());
+      return fail(KVC_IO, "%s: expected two tokens, but got %s",
+                  indexed(where, i).c_str(), quotedText(merges[i]).c_str());
     KVC_TRY(vocabulary.addMerge(where, merges[i].substr(0, space),
                                 merges[i].substr(space + 1), i,
                                 tokenizer.merges));
@@ -277,9 +277,9 @@ kvc_status kvc::tokenizer::loadGguf(const std::string &path,
   bool sentencePiece = model == "llama";
   if (!sentencePiece && model != "gpt2")
     return fail(KVC_INCOMPATIBLE,
-                "%s: expected llama or gpt2, but got \"%.60s\"",
+                "%s: expected llama or gpt2, but got %s",
                 metadata.where("tokenizer.ggml.model").c_str(),
-                std::string(model).c_str());
+                quotedText(model).c_str());
 
   Vocabulary vocabulary(metadata.where(tokensKey));
   KVC_TRY(readVocabulary(metadata, vocabulary));

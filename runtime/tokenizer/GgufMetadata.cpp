@@ -1,6 +1,7 @@
 #include "GgufMetadata.h"
 
 #include "Error.h"
+#include "Utf8.h"
 
 #include <cstring>
 
@@ -56,7 +57,9 @@ static const char *nameOf(uint32_t type) {
 }
 
 std::string GgufMetadata::where(std::string_view key) const {
-  return path + ": " + std::string(key);
+  // A key is its own name but where it could not be printed.
+  std::string printed = quotedText(key);
+  return path + ": " + printed.substr(1, printed.size() - 2);
 }
 
 // Leaves `value` without bytes where the cursor ran out.
@@ -113,11 +116,10 @@ kvc_status GgufMetadata::open(const std::string &newPath) {
     if (!cursor.good())
       return fail(KVC_IO,
                   "%s: expected %llu metadata entries, but the file ends in "
-                  "entry %llu (%.*s)",
+                  "entry %llu (%s)",
                   path.c_str(), static_cast<unsigned long long>(count),
                   static_cast<unsigned long long>(i),
-                  static_cast<int>(key.size() < 80 ? key.size() : 80),
-                  key.data() ? key.data() : "");
+                  quotedText(key).c_str());
     if (!values.emplace(key, value).second)
       return fail(KVC_IO, "%s: expected each key once, but it is repeated",
                   where(key).c_str());

@@ -2,6 +2,7 @@
 
 #include "Error.h"
 #include "MappedFile.h"
+#include "Utf8.h"
 
 // The parser reports errors through its handler; this library has no exceptions.
 #define JSON_NOEXCEPTION 1
@@ -128,7 +129,7 @@ static std::string describe(const JsonValue &value) {
   case JsonValue::Real:
     return std::to_string(value.real);
   case JsonValue::String:
-    return '"' + value.string.substr(0, 60) + '"';
+    return quotedText(value.string);
   case JsonValue::Array:
     return "an array";
   case JsonValue::Object:

@@ -1,6 +1,7 @@
 #include "Splitter.h"
 
 #include "Error.h"
+#include "Utf8.h"
 
 #include <algorithm>
 
@@ -60,9 +61,8 @@ kvc_status Splitter::compile(const char *where, std::string_view expression,
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR *>(reason),
                             sizeof reason);
     return fail(KVC_INCOMPATIBLE,
-                "%s: expected a regular expression, but got \"%.*s\": %s", where,
-                static_cast<int>(std::min<size_t>(expression.size(), 200)),
-                expression.data(), reason);
+                "%s: expected a regular expression, but got %s: %s", where,
+                quotedText(expression).c_str(), reason);
   }
   // Without a just-in-time compiler the expression is interpreted.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);

@@ -1,5 +1,7 @@
 #include "Utf8.h"
 
+#include <cstdio>
+
 using namespace kvc::tokenizer;
 
 // The ranges are table 3-7 of the Unicode Standard: they leave out overlong
@@ -49,4 +51,21 @@ void kvc::tokenizer::appendUtf8(std::string &text, uint32_t character) {
   text += static_cast<char>(lead | character >> (6 * continuations));
   while (continuations-- > 0)
     text += static_cast<char>(0x80 | (character >> (6 * continuations) & 0x3F));
+}
+
+std::string kvc::tokenizer::quotedText(std::string_view text) {
+  constexpr size_t maxBytes = 60;
+  std::string result = "\"";
+  for (size_t at = 0; at < text.size();) {
+    if (at >= maxBytes)
+      return result + "...\"";
+    Utf8Step step = utf8Step(text.substr(at));
+    char escaped[8];
+    snprintf(escaped, sizeof escaped, "\\x%02x", step.character & 0xFF);
+    result += step.state != Utf8Step::Valid ? utf8Replacement
+              : step.character < 0x20       ? std::string_view(escaped)
+                                      : text.substr(at, step.length);
+    at += step.length;
+  }
+  return result + '"';
 }

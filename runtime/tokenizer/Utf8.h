@@ -31,6 +31,10 @@ size_t utf8ValidPrefix(std::string_view text);
 
 void appendUtf8(std::string &text, uint32_t character);
 
+/// `text` in quotes for a message: its beginning where it is long, control
+/// characters as \xNN, what isn't UTF-8 as U+FFFD.
+std::string quotedText(std::string_view text);
+
 /// The replacement character, U+FFFD.
 inline constexpr std::string_view utf8Replacement = "\xEF\xBF\xBD";
 

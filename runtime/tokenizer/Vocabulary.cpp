@@ -12,10 +12,6 @@ using namespace kvc::tokenizer;
 // No vocabulary comes near; a file with a larger id is broken.
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
-static std::string quoted(std::string_view text) {
-  return '"' + std::string(text.substr(0, 60)) + '"';
-}
-
 kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
                            int64_t id, TokenKind kind) {
   if (id < 0 || id >= maxTokens)
@@ -31,13 +27,13 @@ kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
   if (entry.kind != TokenKind::Missing)
     return fail(KVC_IO,
                 "%s: expected one token per id, but %s and %s both have id %lld",
-                where.c_str(), quoted(entry.spelling).c_str(),
-                quoted(spelling).c_str(), static_cast<long long>(id));
+                where.c_str(), quotedText(entry.spelling).c_str(),
+                quotedText(spelling).c_str(), static_cast<long long>(id));
   auto [place, isNew] = ids.emplace(spelling, static_cast<int32_t>(id));
   if (!isNew)
     return fail(KVC_IO,
                 "%s: expected one id per token, but %s has ids %d and %lld",
-                where.c_str(), quoted(spelling).c_str(), place->second,
+                where.c_str(), quotedText(spelling).c_str(), place->second,
                 static_cast<long long>(id));
   entry = {kind, spelling};
   return KVC_OK;
@@ -57,13 +53,13 @@ kvc_status Vocabulary::addMerge(const std::string &where, std::string_view left,
     if (token.empty() || find(token) < 0)
       return fail(KVC_IO,
                   "%s[%zu]: expected tokens of the vocabulary, but %s is none",
-                  where.c_str(), rank, quoted(token).c_str());
+                  where.c_str(), rank, quotedText(token).c_str());
   Merge merge = {static_cast<uint32_t>(rank), find(whole)};
   if (!merges.insert(find(left), find(right), merge))
     return fail(KVC_IO,
                 "%s[%zu]: expected each merge once, but %s %s came before",
-                where.c_str(), rank, quoted(left).c_str(),
-                quoted(right).c_str());
+                where.c_str(), rank, quotedText(left).c_str(),
+                quotedText(right).c_str());
   return KVC_OK;
 }
 
