@@ -21,7 +21,7 @@ SmallVector<int64_t> kvc::packedShape(WeightOp weight) {
   if (panel == 0)
     llvm::append_range(shape, one);
   else if (one.size() == 2)
-    shape.append({llvm::divideCeil(one[0], panel), one[1], panel});
+    shape.append({llvm::divideCeilSigned(one[0], panel), one[1], panel});
   else
     shape.push_back(llvm::alignTo(one[0], panel));
   return shape;

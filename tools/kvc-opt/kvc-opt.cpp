@@ -1,20 +1,144 @@
 // kvc-opt: compiles a model, or runs passes on .mlir as any mlir-opt does.
+#include "compiler/Compile.h"
+#include "compiler/ReferencePipeline.h"
 #include "compiler/passes/Passes.h"
 #include "dialect/KVC.h"
+#include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "test/lib/RestartPositions.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+namespace {
+
+// The command line of compilation: kvc-opt MODEL -o DIR.
+struct CommandLine {
+  cl::OptionCategory category{"kvc-opt options"};
+  cl::opt<std::string> model{cl::Positional, cl::Required,
+      cl::desc("MODEL: a Hugging Face directory, .gguf, .json (spec) or .mlir"),
+      cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::value_desc("path"), cl::cat(category),
+      cl::desc("directory of the library, or file of another stage (- or none: "
+               "standard output)")};
+  cl::opt<kvc::Stage> stage{"emit", cl::cat(category),
+      cl::desc("the stage to stop at"), cl::init(kvc::Stage::Library),
+      cl::values(
+          clEnumValN(kvc::Stage::Spec, "spec", "what the front end read"),
+          clEnumValN(kvc::Stage::KVC, "kvc", "the model in the kvc dialect"),
+          clEnumValN(kvc::Stage::Fused, "fused", "fused, with packed weights"),
+          clEnumValN(kvc::Stage::Linalg, "linalg", "the reference lowering"),
+          clEnumValN(kvc::Stage::LLVM, "llvm", "the LLVM dialect"),
+          clEnumValN(kvc::Stage::Asm, "asm", "assembly"),
+          clEnumValN(kvc::Stage::Library, "library",
+                     "library, header and packed weights (default)"),
+          clEnumValN(kvc::Stage::Reference, "reference",
+                     "the same from the reference lowering"))};
+  cl::opt<std::string> target{"target", cl::cat(category),
+      cl::init(kvc::kDefaultTargets.str()),
+      cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, or several with "
+               "commas (default: v3 and v4, chosen when the library loads)")};
+  cl::opt<std::string> cache{"cache", cl::value_desc("type"), cl::cat(category),
+      cl::desc("type of cached keys and values: f64, f32, f16, bf16")};
+  cl::opt<std::string> weights{"weights", cl::value_desc("type"),
+      cl::desc("type of packed matrices: f64, f32, f16, bf16"),
+      cl::cat(category)};
+  cl::opt<int64_t> capacity{"capacity", cl::value_desc("positions"),
+      cl::desc("positions of a sequence at most (default: the model's context)"),
+      cl::cat(category)};
+  cl::opt<bool> skipCacheCheck{"test-skip-cache-check", cl::Hidden,
+      cl::desc("compile what kvc-verify-cache-use rejects"), cl::cat(category)};
+};
+
+// A model, or .mlir with an option that only compilation has; everything else
+// is mlir-opt's.
+bool isCompilation(int argc, char **argv) {
+  bool compiles = false;
+  for (int i = 1; i != argc; ++i) {
+    StringRef argument = argv[i];
+    StringRef name = argument.ltrim('-').split('=').first;
+    if (argument.starts_with("-")) {
+      compiles |= name == "emit" || name == "target" || name == "cache" ||
+                  name == "weights" || name == "capacity";
+      if (name == "help")
+        return argc == 2;
+      // The value of an option is no model.
+      if (name == "o" && argument == "-o")
+        ++i;
+      continue;
+    }
+    compiles |= !argument.ends_with(".mlir") && !argument.ends_with(".mlirbc") &&
+                (llvm::sys::fs::is_directory(argument) ||
+                 argument.ends_with(".gguf") || argument.ends_with(".json"));
+  }
+  return compiles;
+}
+
+int compileMain(int argc, char **argv, DialectRegistry &registry) {
+  CommandLine commandLine;
+  registerAsmPrinterCLOptions();
+  registerMLIRContextCLOptions();
+  registerPassManagerCLOptions();
+  cl::HideUnrelatedOptions(commandLine.category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "kvc-opt MODEL -o DIR compiles a model to a library.\n"
+      "kvc-opt FILE.mlir --<passes> is an ordinary mlir-opt (see mlir-opt "
+      "--help); passes are named kvc-*.\n");
+  auto fail = [](const llvm::Twine &message) {
+    llvm::errs() << "error: " << message << "\n";
+    return 1;
+  };
+
+  kvc::CompileOptions options;
+  options.model = commandLine.model;
+  options.output = commandLine.output;
+  options.stage = commandLine.stage;
+  options.build.cacheType = commandLine.cache;
+  options.build.weightType = commandLine.weights;
+  options.build.capacity = commandLine.capacity;
+  options.skipCacheCheck = commandLine.skipCacheCheck;
+  options.configure = applyPassManagerCLOptions;
+  if (commandLine.capacity.getNumOccurrences() && commandLine.capacity < 1)
+    return fail("--capacity: expected a positive number, but got " +
+                llvm::Twine(commandLine.capacity));
+  bool library = options.stage == kvc::Stage::Library ||
+                 options.stage == kvc::Stage::Reference;
+  if (library && (options.output.empty() || options.output == "-"))
+    return fail("-o: expected the directory for the library");
+  auto targets = kvc::parseTargets(commandLine.target);
+  if (!targets)
+    return fail(llvm::toString(targets.takeError()));
+  options.targets = *targets;
+
+  MLIRContext context(registry);
+  // Printing IR between passes needs one thread.
+  context.disableMultithreading();
+  context.loadAllAvailableDialects();
+  return asMainReturnCode(kvc::compile(context, options));
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  mlir::registerAllToLLVMIRTranslations(registry);
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerAllToLLVMIRTranslations(registry);
   registry.insert<kvc::KVCDialect>();
-  mlir::registerAllPasses();
+  if (isCompilation(argc, argv))
+    return compileMain(argc, argv, registry);
+
+  registerAllPasses();
   kvc::registerKVCPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "kvc compiler\n", registry));
+  kvc::registerReferencePipelines();
+  kvc::test::registerRestartPositions();
+  return asMainReturnCode(
+      MlirOptMain(argc, argv, "kvc's mlir-opt\n", registry));
 }

@@ -1,0 +1,257 @@
+#include "compiler/Compile.h"
+#include "compiler/Pipelines.h"
+#include "compiler/Printer.h"
+#include "compiler/ReferencePipeline.h"
+#include "compiler/codegen/Library.h"
+#include "compiler/codegen/Object.h"
+#include "compiler/codegen/TokenizerFiles.h"
+#include "compiler/frontend/PrintSpec.h"
+#include "compiler/passes/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+class Compilation {
+public:
+  Compilation(MLIRContext &context, const CompileOptions &options)
+      : context(context), options(options) {}
+  LogicalResult run();
+
+private:
+  LogicalResult fail(llvm::Error error) {
+    llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
+    return failure();
+  }
+  // The module as a front end builds it, or as an .mlir file says it.
+  LogicalResult load();
+  LogicalResult runPasses(ModuleOp target,
+                          llvm::function_ref<void(OpPassManager &)> build);
+  LogicalResult describe();
+  // One level's code of a copy of `module`, which is in the fused form.
+  llvm::Expected<LevelCode> compileLevel(const TargetDescription &target,
+                                         bool assembly);
+  LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
+  LogicalResult emitLibrary();
+  std::string inDirectory(const llvm::Twine &name) {
+    llvm::SmallString<256> path(options.output);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
+  }
+
+  MLIRContext &context;
+  const CompileOptions &options;
+  OwningOpRef<ModuleOp> module;
+  LibraryDescription library;
+  std::string architecture; // canonical text, for the identity
+};
+
+} // namespace
+
+LogicalResult Compilation::load() {
+  if (StringRef(options.model).ends_with(".mlir")) {
+    module = parseSourceFile<ModuleOp>(options.model, &context);
+    return success(bool(module));
+  }
+  llvm::Expected<ModelSpec> spec = readModel(options.model);
+  if (!spec)
+    return fail(spec.takeError());
+  if (options.stage == Stage::Spec)
+    return writeText([&](llvm::raw_ostream &os) { print(*spec, os); });
+  auto built = buildModule(&context, *spec, options.build);
+  if (!built)
+    return fail(built.takeError());
+  module = std::move(*built);
+  return verify(*module);
+}
+
+LogicalResult
+Compilation::runPasses(ModuleOp target,
+                       llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager pm(&context);
+  if (options.configure && failed(options.configure(pm)))
+    return failure();
+  build(pm);
+  return pm.run(target);
+}
+
+// What the library will say of itself, from the module before it is lowered.
+LogicalResult Compilation::describe() {
+  auto forward = module->lookupSymbol<func::FuncOp>("forward");
+  auto named = module->getSymName();
+  if (!forward || !named || forward.getNumArguments() != 4 ||
+      !isa<CacheType>(forward.getArgumentTypes().back()) ||
+      forward.getNumResults() != 2)
+    return module->emitError()
+           << "expected a module with a name and a function @forward(tokens, "
+              "sequences, outputs, cache) -> (logits, cache)";
+  library.name = named->str();
+  library.cache = cast<CacheType>(forward.getArgumentTypes().back());
+  auto logits = dyn_cast<RankedTensorType>(forward.getResultTypes()[0]);
+  if (!logits || logits.getRank() != 2)
+    return forward.emitError() << "expected logits of rank 2";
+  library.arithmetic = logits.getElementType();
+  library.vocab = logits.getDimSize(1);
+  module->walk([&](AttendOp attend) {
+    auto queries = cast<RankedTensorType>(attend.getQueries().getType());
+    library.heads = queries.getDimSize(1) / library.cache.getKeyWidth();
+  });
+  module->walk([&](SelectOp select) {
+    auto rows = cast<RankedTensorType>(select.getInput().getType());
+    library.width = rows.getDimSize(1);
+  });
+  library.maxTokens = kMaxTokens;
+  // Where the weights come from is not what the model is.
+  llvm::raw_string_ostream os(architecture);
+  OwningOpRef<ModuleOp> copy(module->clone());
+  (*copy)->removeAttr(kWeightsAttr);
+  copy->print(os);
+  return success();
+}
+
+llvm::Expected<LevelCode>
+Compilation::compileLevel(const TargetDescription &target, bool assembly) {
+  bool reference = options.stage == Stage::Reference;
+  OwningOpRef<ModuleOp> lowered(module->clone());
+  auto failed = [] {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "the lowering failed");
+  };
+  if (mlir::failed(runPasses(*lowered, [&](OpPassManager &pm) {
+        if (reference)
+          return buildReferencePipeline(pm);
+        buildKernelPipeline(pm, target);
+      })))
+    return failed();
+  if (!reference) {
+    auto forward = lowered->lookupSymbol<func::FuncOp>("forward");
+    library.workspaceBytes = std::max(
+        library.workspaceBytes,
+        forward->getAttrOfType<IntegerAttr>("kvc.workspace_bytes").getInt());
+    if (mlir::failed(runPasses(*lowered, buildLLVMPipeline)))
+      return failed();
+  }
+  LevelCode code;
+  code.target = target;
+  code.entry = library.name + "_forward_" + target.level;
+  llvm::replace(code.entry, '-', '_');
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> translated =
+      translateForward(*lowered, llvmContext, code.entry);
+  if (!translated)
+    return failed();
+  auto object = generateCode(*translated, target, assembly);
+  if (!object)
+    return object.takeError();
+  code.object = std::move(*object);
+  return code;
+}
+
+LogicalResult
+Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code code;
+  llvm::ToolOutputFile file(options.output.empty() ? "-" : options.output, code,
+                            llvm::sys::fs::OF_None);
+  if (code)
+    return fail(llvm::createFileError(options.output, code));
+  write(file.os());
+  file.keep();
+  return success();
+}
+
+LogicalResult Compilation::emitLibrary() {
+  std::vector<LevelCode> levels;
+  // The reference is one plain form of the code.
+  llvm::ArrayRef<TargetDescription> targets(options.targets);
+  if (options.stage == Stage::Reference)
+    targets = targets.take_back();
+  for (const TargetDescription &target : targets) {
+    auto level = compileLevel(target, /*assembly=*/false);
+    if (!level)
+      return fail(level.takeError());
+    levels.push_back(std::move(*level));
+  }
+  if (std::error_code code =
+          llvm::sys::fs::create_directories(options.output))
+    return fail(llvm::createFileError(options.output, code));
+  // The reference packs its weights by rows.
+  if (options.stage == Stage::Reference) {
+    PackWeightsOptions rows;
+    rows.panel = 0;
+    if (failed(runPasses(*module, [&](OpPassManager &pm) {
+          pm.addPass(createPackWeights(rows));
+        })))
+      return failure();
+  }
+  auto packed = packWeights(*module, architecture,
+                            inDirectory(library.name + ".safetensors"));
+  if (!packed)
+    return fail(packed.takeError());
+  library.weights = *packed;
+  if (llvm::Error error = writeLibrary(options.output, library, levels))
+    return fail(std::move(error));
+  if (llvm::Error error = copyTokenizer(options.model, options.output))
+    return fail(std::move(error));
+  return success();
+}
+
+LogicalResult Compilation::run() {
+  if (failed(load()))
+    return failure();
+  if (options.stage == Stage::Spec)
+    return success();
+  if (options.stage == Stage::KVC)
+    return writeText(
+        [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
+  if (failed(describe()))
+    return failure();
+
+  bool reference =
+      options.stage == Stage::Reference || options.stage == Stage::Linalg;
+  if (!options.skipCacheCheck && failed(runPasses(*module, [](OpPassManager &pm) {
+        pm.addPass(createVerifyCacheUse());
+      })))
+    return failure();
+  if (!reference && failed(runPasses(*module, buildFusedPipeline)))
+    return failure();
+
+  switch (options.stage) {
+  case Stage::Fused:
+    return writeText(
+        [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
+  case Stage::Linalg:
+    if (failed(runPasses(*module, buildLinalgPipeline)))
+      return failure();
+    return writeText([&](llvm::raw_ostream &os) { module->print(os); });
+  case Stage::LLVM: {
+    const TargetDescription &target = options.targets.front();
+    if (failed(runPasses(*module, [&](OpPassManager &pm) {
+          buildKernelPipeline(pm, target);
+          buildLLVMPipeline(pm);
+        })))
+      return failure();
+    return writeText([&](llvm::raw_ostream &os) { module->print(os); });
+  }
+  case Stage::Asm: {
+    auto code = compileLevel(options.targets.front(), /*assembly=*/true);
+    if (!code)
+      return fail(code.takeError());
+    return writeText([&](llvm::raw_ostream &os) {
+      os.write(code->object.data(), code->object.size());
+    });
+  }
+  default:
+    return emitLibrary();
+  }
+}
+
+LogicalResult kvc::compile(MLIRContext &context, const CompileOptions &options) {
+  return Compilation(context, options).run();
+}

@@ -1,0 +1,35 @@
+// The compiler behind `kvc-opt MODEL`: from a model to any stage of it.
+#ifndef KVC_COMPILER_COMPILE_H
+#define KVC_COMPILER_COMPILE_H
+
+#include "compiler/BuildModule.h"
+#include "compiler/Target.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace kvc {
+
+// The stages that `--emit` names, in the order of the compilation.
+enum class Stage { Spec, KVC, Fused, Linalg, LLVM, Asm, Library, Reference };
+
+struct CompileOptions {
+  std::string model;  // a path
+  std::string output; // a file, or a directory for Library and Reference
+  Stage stage = Stage::Library;
+  std::vector<TargetDescription> targets;
+  BuildOptions build;
+  // For the tests' negative controls: compile a program that the check of cache
+  // uses rejects.
+  bool skipCacheCheck = false;
+  // Applied to each pass manager (the options of mlir-opt).
+  llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> configure;
+};
+
+// Compiles; all errors have been printed to stderr when it fails. A failing
+// compilation leaves no half-written library behind: the weight file and the
+// library are written last, and removed again after an error.
+llvm::LogicalResult compile(mlir::MLIRContext &context,
+                            const CompileOptions &options);
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_COMPILE_H

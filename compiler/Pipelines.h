@@ -1,0 +1,29 @@
+// The pipelines of the compiler, as plain functions. docs/pipeline.md shows
+// what each stage looks like.
+#ifndef KVC_COMPILER_PIPELINES_H
+#define KVC_COMPILER_PIPELINES_H
+
+#include "compiler/Target.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace kvc {
+
+// Tokens that one call of a generated forward function computes at most; the
+// runtime cuts longer calls, which changes no bit.
+inline constexpr int64_t kMaxTokens = 512;
+
+// From a module whose cache uses are verified to the fused form
+// (`--emit=fused`): one function, each weight in its place.
+void buildFusedPipeline(mlir::OpPassManager &pm);
+
+// From the fused form to vectors and loops over buffers (part of
+// `--emit=llvm`).
+void buildKernelPipeline(mlir::OpPassManager &pm,
+                         const TargetDescription &target);
+
+// From vectors and loops to the LLVM dialect.
+void buildLLVMPipeline(mlir::OpPassManager &pm);
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_PIPELINES_H

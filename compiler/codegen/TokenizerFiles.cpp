@@ -1,0 +1,40 @@
+#include "compiler/codegen/TokenizerFiles.h"
+#include "compiler/frontend/TensorFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace kvc;
+
+static std::string inFolder(llvm::StringRef folder, llvm::StringRef name) {
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, name);
+  return std::string(path);
+}
+
+llvm::Error kvc::copyTokenizer(llvm::StringRef model,
+                               llvm::StringRef directory) {
+  bool isDirectory = llvm::sys::fs::is_directory(model);
+  for (llvm::StringRef name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::string to = inFolder(directory, name), from = inFolder(model, name);
+    if (isDirectory && llvm::sys::fs::exists(from)) {
+      if (std::error_code code = llvm::sys::fs::copy_file(from, to))
+        return llvm::createFileError(from, code);
+    } else {
+      llvm::sys::fs::remove(to);
+    }
+  }
+  std::string to = inFolder(directory, "tokenizer.gguf");
+  llvm::sys::fs::remove(to);
+  if (isDirectory || !model.ends_with(".gguf"))
+    return llvm::Error::success();
+  auto metadata = readGGUFMetadata(model);
+  if (!metadata)
+    return metadata.takeError();
+  std::error_code code;
+  llvm::raw_fd_ostream os(to, code);
+  if (code)
+    return llvm::createFileError(to, code);
+  os << *metadata;
+  return llvm::Error::success();
+}

@@ -1,0 +1,356 @@
+// kvc-lower-to-kernels: see Passes.td. Walks `@forward` op by op and has each
+// written as a kernel (kernels/) from buffers into a buffer.
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/kernels/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_LOWERTOKERNELS
+#include "compiler/passes/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+// The arguments of a generated forward function, in the order of abi.h.
+enum ForwardArgument {
+  kWeights, kPool, kPages, kLengths, kTokens, kSequences, kOutputs, kLogits,
+  kWorkspace, kExecutor, kForwardArguments
+};
+
+class ForwardLowering {
+public:
+  ForwardLowering(func::FuncOp forward, TileShape tile)
+      : forward(forward), tile(tile) {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkSignature();
+  LogicalResult lowerBlock(KernelBuilder &b, Block &block);
+  LogicalResult lowerLoop(KernelBuilder &b, scf::ForOp loop);
+  LogicalResult lower(KernelBuilder &b, Operation *op);
+
+  Value buffer(Value tensor) { return buffers.lookup(tensor); }
+  const CacheBuffers &cacheOf(Value) { return cache; }
+  // A buffer for `tensor`, with as many rows as `like` (a tensor, too).
+  Value allocate(KernelBuilder &b, Value tensor, Value like);
+  // The same, or the buffer of `operand` if that is not needed any more.
+  Value reuseOrAllocate(KernelBuilder &b, Value tensor, Value operand);
+  bool diesAt(Value tensor, Operation *op);
+  Value weight(KernelBuilder &b, Operation *op, FlatSymbolRefAttr symbol,
+               Value layer);
+  Value scalar(Value index) { return index ? scalars.lookup(index) : Value(); }
+  LogicalResult lowerLinear(KernelBuilder &b, Operation *op, Value input,
+                            ArrayRef<FlatSymbolRefAttr> weights,
+                            ArrayRef<FlatSymbolRefAttr> biases, Value layer,
+                            std::optional<Activation> activation,
+                            Value residual);
+
+  func::FuncOp forward;
+  TileShape tile;
+  SmallVector<Value> arguments; // ForwardArgument
+  CacheBuffers cache;
+  DenseMap<Value, Value> buffers; // tensor to memref
+  DenseMap<Value, Value> scalars; // index to index
+  Value logits;                   // the tensor that is returned
+};
+
+LogicalResult ForwardLowering::checkSignature() {
+  auto inputs = forward.getArgumentTypes();
+  auto results = forward.getResultTypes();
+  auto perToken = [](Type type, unsigned width) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == 1 &&
+           tensor.getElementType().isInteger(width);
+  };
+  if (inputs.size() != 4 || !perToken(inputs[0], 32) ||
+      !perToken(inputs[1], 32) || !perToken(inputs[2], 64) ||
+      !isa<CacheType>(inputs[3]) || results.size() != 2 ||
+      !isa<RankedTensorType>(results[0]) || results[1] != inputs[3])
+    return forward.emitError()
+           << "expected @forward to take tokens (tensor<?xi32>), sequences "
+              "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
+              "give logits and the cache, but got "
+           << forward.getFunctionType();
+  if (!forward.getBody().hasOneBlock())
+    return forward.emitError() << "expected @forward to be one block";
+  return success();
+}
+
+bool ForwardLowering::diesAt(Value tensor, Operation *op) {
+  // A buffer can be written over where the value's only later use is `op`, and
+  // the value is made in the block of `op`, once.
+  if (tensor.getParentBlock() != op->getBlock())
+    return false;
+  return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
+    Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+    return ancestor == op || ancestor->isBeforeInBlock(op);
+  }) && llvm::count(op->getOperands(), tensor) == 1;
+}
+
+Value ForwardLowering::allocate(KernelBuilder &b, Value tensor, Value like) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (tensor == logits) {
+    // logits: [m, vocab] of the caller's buffer
+    Value rows = memref::DimOp::create(b, arguments[kOutputs], b.index(0));
+    int64_t width = type.getDimSize(1);
+    auto view = MemRefType::get(type.getShape(), type.getElementType());
+    SmallVector<OpFoldResult> sizes{rows, b.getIndexAttr(width)};
+    SmallVector<OpFoldResult> strides{b.getIndexAttr(width), b.getIndexAttr(1)};
+    return buffers[tensor] = memref::ReinterpretCastOp::create(
+               b, view, arguments[kLogits], OpFoldResult(b.getIndexAttr(0)),
+               sizes, strides);
+  }
+  Value rows = memref::DimOp::create(b, buffer(like), b.index(0));
+  auto memref = MemRefType::get(type.getShape(), type.getElementType());
+  return buffers[tensor] = memref::AllocOp::create(b, memref, ValueRange{rows});
+}
+
+Value ForwardLowering::reuseOrAllocate(KernelBuilder &b, Value tensor,
+                                       Value operand) {
+  if (tensor != logits && diesAt(operand, tensor.getDefiningOp()) &&
+      operand.getType() == tensor.getType())
+    return buffers[tensor] = buffer(operand);
+  return allocate(b, tensor, operand);
+}
+
+Value ForwardLowering::weight(KernelBuilder &b, Operation *op,
+                              FlatSymbolRefAttr symbol, Value layer) {
+  if (!symbol)
+    return Value();
+  auto declaration = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  return viewWeight(b, arguments[kWeights], declaration,
+                    declaration.isStacked() ? scalar(layer) : Value());
+}
+
+LogicalResult ForwardLowering::lowerLinear(
+    KernelBuilder &b, Operation *op, Value input,
+    ArrayRef<FlatSymbolRefAttr> weights, ArrayRef<FlatSymbolRefAttr> biases,
+    Value layer, std::optional<Activation> activation, Value residual) {
+  LinearKernel kernel;
+  kernel.input = buffer(input);
+  for (FlatSymbolRefAttr symbol : weights)
+    kernel.weights.push_back(weight(b, op, symbol, layer));
+  for (FlatSymbolRefAttr symbol : biases)
+    kernel.biases.push_back(weight(b, op, symbol, layer));
+  kernel.activation = activation;
+  Value result = op->getResult(0);
+  kernel.residual = residual ? buffer(residual) : Value();
+  kernel.output = residual && residual != input
+                      ? reuseOrAllocate(b, result, residual)
+                      : allocate(b, result, input);
+  emitLinear(b, kernel, tile);
+  return success();
+}
+
+LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](arith::ConstantOp constant) -> LogicalResult {
+        if (!constant.getType().isIndex())
+          return constant.emitOpError("expected only constants of type index");
+        scalars[constant] = b.clone(*op)->getResult(0);
+        return success();
+      })
+      .Case([&](PositionsOp o) {
+        emitPositions(b, cacheOf(o.getCache()), buffer(o.getSequences()),
+                      allocate(b, o.getPositions(), o.getSequences()));
+        return success();
+      })
+      .Case([&](EmbedOp o) {
+        emitEmbed(b, buffer(o.getIds()), weight(b, o, o.getTableAttr(), Value()),
+                  allocate(b, o.getResult(), o.getIds()));
+        return success();
+      })
+      .Case([&](SelectOp o) {
+        emitSelect(b, buffer(o.getInput()), buffer(o.getRows()),
+                   allocate(b, o.getResult(), o.getRows()));
+        return success();
+      })
+      .Case([&](RMSNormOp o) {
+        emitRMSNorm(b, buffer(o.getInput()),
+                    weight(b, o, o.getWeightAttr(), o.getLayer()),
+                    o.getEpsilon().convertToDouble(),
+                    allocate(b, o.getResult(), o.getInput()));
+        return success();
+      })
+      .Case([&](LayerNormOp o) {
+        emitLayerNorm(b, buffer(o.getInput()),
+                      weight(b, o, o.getWeightAttr(), o.getLayer()),
+                      weight(b, o, o.getBiasAttr(), o.getLayer()),
+                      o.getEpsilon().convertToDouble(),
+                      allocate(b, o.getResult(), o.getInput()));
+        return success();
+      })
+      .Case([&](LinearOp o) {
+        return lowerLinear(b, o, o.getInput(), {o.getWeightAttr()},
+                           {o.getBiasAttr()}, o.getLayer(), o.getActivation(),
+                           o.getResidual());
+      })
+      .Case([&](GatedLinearOp o) {
+        return lowerLinear(b, o, o.getInput(), {o.getGateAttr(), o.getUpAttr()},
+                           {o.getGateBiasAttr(), o.getUpBiasAttr()},
+                           o.getLayer(), o.getActivation(), Value());
+      })
+      .Case([&](ActivateOp o) {
+        Value input = buffer(o.getInput());
+        emitElementwise(b, {input},
+                        reuseOrAllocate(b, o.getResult(), o.getInput()),
+                        [&](ValueRange x) {
+                          return b.activate(x[0], o.getActivation());
+                        });
+        return success();
+      })
+      .Case<arith::AddFOp, arith::MulFOp>([&](auto o) {
+        Value lhs = buffer(o.getLhs()), rhs = buffer(o.getRhs());
+        emitElementwise(b, {lhs, rhs}, reuseOrAllocate(b, o.getResult(), o.getLhs()),
+                        [&](ValueRange x) -> Value {
+                          return decltype(o)::create(b, x[0], x[1]);
+                        });
+        return success();
+      })
+      .Case([&](RotaryOp o) {
+        Value input = buffer(o.getInput());
+        emitRotary(b, o, input, buffer(o.getPositions()),
+                   reuseOrAllocate(b, o.getResult(), o.getInput()));
+        return success();
+      })
+      .Case([&](AppendOp o) {
+        emitAppend(b, cacheOf(o.getCache()), buffer(o.getKeys()),
+                   buffer(o.getValues()), scalar(o.getLayer()),
+                   buffer(o.getPositions()), buffer(o.getSequences()));
+        return success();
+      })
+      .Case([&](AttendOp o) {
+        emitAttend(b, cacheOf(o.getCache()), buffer(o.getQueries()),
+                   scalar(o.getLayer()), buffer(o.getPositions()),
+                   buffer(o.getSequences()), o.getScale().convertToDouble(),
+                   allocate(b, o.getResult(), o.getQueries()));
+        return success();
+      })
+      .Case([&](scf::ForOp loop) { return lowerLoop(b, loop); })
+      .Default([&](Operation *other) {
+        return other->emitOpError("expected an op that the CPU lowering knows "
+                                  "inside @forward; see kvc-lower-to-linalg for "
+                                  "the reference lowering of every op");
+      });
+}
+
+LogicalResult ForwardLowering::lowerBlock(KernelBuilder &b, Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(lower(b, &op)))
+      return failure();
+  return success();
+}
+
+// A loop over layers: what it carries stays in the buffer it came in.
+LogicalResult ForwardLowering::lowerLoop(KernelBuilder &b, scf::ForOp loop) {
+  for (auto [initial, argument] :
+       llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs())) {
+    if (isa<CacheType>(argument.getType()))
+      continue;
+    if (!isa<RankedTensorType>(argument.getType()))
+      return loop.emitOpError("expected the loop to carry rows and caches, but "
+                              "got ")
+             << argument.getType();
+    Value mine = buffer(initial);
+    if (!diesAt(initial, loop)) {
+      mine = allocate(b, argument, initial);
+      memref::CopyOp::create(b, buffer(initial), mine);
+    }
+    buffers[argument] = mine;
+  }
+  auto lowered =
+      scf::ForOp::create(b, scalar(loop.getLowerBound()),
+                         scalar(loop.getUpperBound()), scalar(loop.getStep()));
+  scalars[loop.getInductionVar()] = lowered.getInductionVar();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(lowered.getBody());
+    if (failed(lowerBlock(b, *loop.getBody())))
+      return failure();
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    for (auto [yielded, argument] :
+         llvm::zip_equal(yield.getResults(), loop.getRegionIterArgs()))
+      if (!isa<CacheType>(argument.getType()) &&
+          buffer(yielded) != buffer(argument))
+        memref::CopyOp::create(b, buffer(yielded), buffer(argument));
+  }
+  for (auto [argument, result] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
+    if (!isa<CacheType>(result.getType()))
+      buffers[result] = buffer(argument);
+  return success();
+}
+
+LogicalResult ForwardLowering::run() {
+  if (failed(checkSignature()))
+    return failure();
+  Block &body = forward.getBody().front();
+  logits = cast<func::ReturnOp>(body.getTerminator()).getOperand(0);
+  if (logits.getParentBlock() != &body || !logits.getDefiningOp() ||
+      !isa<LinearOp>(logits.getDefiningOp()))
+    return forward.emitError()
+           << "expected the logits of @forward to come from a kvc.linear";
+
+  MLIRContext *context = forward.getContext();
+  OpBuilder builder(forward);
+  Type arithmetic = cast<RankedTensorType>(logits.getType()).getElementType();
+  auto memref = [](Type element) -> Type {
+    return MemRefType::get({ShapedType::kDynamic}, element);
+  };
+  Type i8 = builder.getI8Type(), i32 = builder.getI32Type(),
+       i64 = builder.getI64Type();
+  SmallVector<Type> types(kForwardArguments);
+  types[kWeights] = types[kPool] = types[kWorkspace] = memref(i8);
+  types[kPages] = types[kLengths] = types[kOutputs] = memref(i64);
+  types[kTokens] = types[kSequences] = memref(i32);
+  types[kLogits] = memref(arithmetic);
+  types[kExecutor] = LLVM::LLVMPointerType::get(context);
+
+  auto lowered = func::FuncOp::create(builder, forward.getLoc(), "forward",
+                                      builder.getFunctionType(types, {}));
+  lowered->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
+                   builder.getUnitAttr());
+  Block *entry = lowered.addEntryBlock();
+  llvm::append_range(arguments, entry->getArguments());
+  buffers[body.getArgument(0)] = arguments[kTokens];
+  buffers[body.getArgument(1)] = arguments[kSequences];
+  buffers[body.getArgument(2)] = arguments[kOutputs];
+  cache = {cast<CacheType>(body.getArgument(3).getType()), arguments[kPool],
+           arguments[kPages], arguments[kLengths]};
+
+  builder.setInsertionPointToStart(entry);
+  KernelBuilder b(forward.getLoc(), builder, arithmetic);
+  if (failed(lowerBlock(b, body)))
+    return failure();
+  func::ReturnOp::create(b);
+  forward.erase();
+  return success();
+}
+
+struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
+  using LowerToKernelsBase::LowerToKernelsBase;
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (!forward || forward.isExternal()) {
+      module.emitError("expected a function @forward");
+      return signalPassFailure();
+    }
+    for (auto weight : module.getOps<WeightOp>())
+      if (!weight.getPacking() || weight.getPacking()->getPanel() != kLanes) {
+        weight.emitOpError("expected panels of ")
+            << kLanes << " from kvc-pack-weights";
+        return signalPassFailure();
+      }
+    if (failed(ForwardLowering(forward, {tileRows, tilePanels}).run()))
+      return signalPassFailure();
+    for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
+      weight.erase();
+  }
+};
+} // namespace
