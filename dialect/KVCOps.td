@@ -355,7 +355,7 @@ def KVC_AppendOp : KVC_CacheUpdate<"append"> {
     - C2: the values' width is KV heads times value width of the cache.
 
     ```mlir
-    %next = kvc.append %k, %v to %cache layer %layer at %positions of %sequences : tensor<?x24xf64>, !cache
+    %next = kvc.append %k, %v to %cache layer %layer at %positions of %sequences : tensor<?x24xf64>, tensor<?x24xf64>, !cache, tensor<?xi64>, tensor<?xi32>
     ```
   }];
   let arguments = (ins KVC_Rows:$keys, KVC_Rows:$values, KVC_CacheType:$cache,
@@ -387,7 +387,7 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]
     - C2: key and value widths of the cache are equal.
 
     ```mlir
-    %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache
+    %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     ```
   }];
   let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache, Index:$layer,

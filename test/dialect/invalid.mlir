@@ -1,0 +1,390 @@
+// One case or more for each numbered constraint Cn of an op or of the cache type,
+// in a function (or a weight) named <op>_c<n>.
+// RUN: kvc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected the number of layers of a cache to be positive, but got 0}}
+func.func private @cache_c1_layers(!kvc.cache<layers 0, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{expected the number of KV heads of a cache to be positive, but got -1}}
+func.func private @cache_c1_kv_heads(!kvc.cache<layers 2, kv_heads -1, capacity 20, key 4, value 4, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{expected the number of capacity of a cache to be positive, but got 0}}
+func.func private @cache_c1_capacity(!kvc.cache<layers 2, kv_heads 2, capacity 0, key 4, value 4, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{of key width of a cache to be positive, but got 0}}
+func.func private @cache_c1_key(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 0, value 4, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{of value width of a cache to be positive, but got 0}}
+func.func private @cache_c1_value(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 0, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{expected the element type of a cache to be f64, f32, f16 or bf16, but got 'i8'}}
+func.func private @cache_c2(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, i8, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{expected the layout of a cache to be a layout attribute such as #kvc.contiguous, but got "paged"}}
+func.func private @cache_c3(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, "paged">)
+
+// -----
+
+// expected-error@+1 {{expected a static vector or matrix after the axis of layers, but got 'tensor<2xf32>'}}
+kvc.weight @weight_c1_rank : tensor<2xf32> from "{}.w"
+
+// -----
+
+// expected-error@+1 {{expected a static vector or matrix, but got 'tensor<?x4xf32>'}}
+kvc.weight @weight_c1_dynamic : tensor<?x4xf32> from "w"
+
+// -----
+
+// expected-error@+1 {{expected the element type to be f64, f32, f16 or bf16, but got 'i8'}}
+kvc.weight @weight_c2 : tensor<4x4xi8> from "w"
+
+// -----
+
+// expected-error@+1 {{expected a transposed weight to be a matrix, but got 'tensor<4xf32>'}}
+kvc.weight @weight_c3 : tensor<4xf32> from "w" transposed
+
+// -----
+
+// expected-error@+1 {{expected the width of paired heads to be even and to divide the rows (12), but got 8}}
+kvc.weight @weight_c4_divisor : tensor<12x4xf32> from "w" paired_heads 8
+
+// -----
+
+// expected-error@+1 {{expected the width of paired heads to be even and to divide the rows (12), but got 3}}
+kvc.weight @weight_c4_odd : tensor<12x4xf32> from "w" paired_heads 3
+
+// -----
+
+func.func @embed_c1_missing(%ids: tensor<?xi32>) {
+  // expected-error@+1 {{expected @w (table) to be declared by a kvc.weight}}
+  %0 = kvc.embed %ids in @w : tensor<?xi32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<2x9x16xf32> from "{}.w"
+func.func @embed_c1_stacked(%ids: tensor<?xi32>) {
+  // expected-error@+1 {{expected the table @w to be a matrix [entries, width] that is not stacked over layers, but got 'tensor<2x9x16xf32>'}}
+  %0 = kvc.embed %ids in @w : tensor<?xi32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<9x16xf32> from "w"
+func.func @embed_c2(%ids: tensor<?xi32>) {
+  // expected-error@+1 {{expected the result's width to be 16 (from @w), but got 8}}
+  %0 = kvc.embed %ids in @w : tensor<?xi32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<8xf32> from "v"
+func.func @rms_norm_c1(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the weight @v to be [16] for a layer, but got [8]}}
+  %0 = kvc.rms_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<2x16xf32> from "{}.v"
+func.func @rms_norm_c2_stacked(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected a layer, since @v is stacked over layers}}
+  %0 = kvc.rms_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @rms_norm_c2_single(%x: tensor<?x16xf32>, %layer: index) {
+  // expected-error@+1 {{expected no layer, since @v is not stacked over layers}}
+  %0 = kvc.rms_norm %x by @v layer %layer epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<8xf32> from "v"
+func.func @layer_norm_c1_weight(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the weight @v to be [16] for a layer, but got [8]}}
+  %0 = kvc.layer_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @g : tensor<16xf32> from "g"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<8xf32> from "v"
+func.func @layer_norm_c1_bias(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the bias @v to be [16] for a layer, but got [8]}}
+  %0 = kvc.layer_norm %x by @g bias @v epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<2x16xf32> from "{}.v"
+func.func @layer_norm_c2_weight(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected a layer, since @v is stacked over layers}}
+  %0 = kvc.layer_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @g : tensor<2x16xf32> from "{}.g"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @layer_norm_c2_bias(%x: tensor<?x16xf32>, %layer: index) {
+  // expected-error@+1 {{expected no layer, since @v is not stacked over layers}}
+  %0 = kvc.layer_norm %x by @g bias @v layer %layer epsilon 1.0e-05 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @w : tensor<16x8xf32> from "w"
+func.func @linear_c1(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the weight @w to be [8, 16] for a layer, but got [16, 8]}}
+  %0 = kvc.linear %x by @w : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x16xf32> from "w"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @linear_c2(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the bias @v to be [8] for a layer, but got [16]}}
+  %0 = kvc.linear %x by @w bias @v : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @w : tensor<2x8x16xf32> from "{}.w"
+func.func @linear_c3_weight(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected a layer, since @w is stacked over layers}}
+  %0 = kvc.linear %x by @w : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<2x8x16xf32> from "{}.w"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<8xf32> from "v"
+func.func @linear_c3_bias(%x: tensor<?x16xf32>, %layer: index) {
+  // expected-error@+1 {{expected no layer, since @v is not stacked over layers}}
+  %0 = kvc.linear %x by @w bias @v layer %layer : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x16xf32> from "w"
+func.func @linear_c4(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the residual to have the result's type ('tensor<?x8xf32>'), but got 'tensor<?x16xf32>'}}
+  %0 = kvc.linear %x by @w residual(%x : tensor<?x16xf32>) : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x16xf32> from "w"
+func.func @linear_c5(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the result to have the rows and the element type of the input ('tensor<?x16xf32>'), but got 'tensor<?x8xf64>'}}
+  %0 = kvc.linear %x by @w : tensor<?x16xf32> -> tensor<?x8xf64>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @w : tensor<16x8xf32> from "w"
+kvc.weight @u : tensor<8x16xf32> from "u"
+func.func @gated_linear_c1_gate(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the gate @w to be [8, 16] for a layer, but got [16, 8]}}
+  %0 = kvc.gated_linear %x by @w, @u activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @u : tensor<8x16xf32> from "u"
+// expected-note@+1 {{declared here}}
+kvc.weight @w : tensor<16x8xf32> from "w"
+func.func @gated_linear_c1_up(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the up @w to be [8, 16] for a layer, but got [16, 8]}}
+  %0 = kvc.gated_linear %x by @u, @w activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @u : tensor<8x16xf32> from "u"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @gated_linear_c2_gate_bias(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the gate bias @v to be [8] for a layer, but got [16]}}
+  %0 = kvc.gated_linear %x by @u, @u gate_bias @v activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @u : tensor<8x16xf32> from "u"
+// expected-note@+1 {{declared here}}
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @gated_linear_c2_up_bias(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the up bias @v to be [8] for a layer, but got [16]}}
+  %0 = kvc.gated_linear %x by @u, @u up_bias @v activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{declared here}}
+kvc.weight @w : tensor<2x8x16xf32> from "{}.w"
+kvc.weight @u : tensor<8x16xf32> from "u"
+func.func @gated_linear_c3(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected a layer, since @w is stacked over layers}}
+  %0 = kvc.gated_linear %x by @w, @u activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @u : tensor<8x16xf32> from "u"
+func.func @gated_linear_c4(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the result to have the rows and the element type of the input ('tensor<?x16xf32>'), but got 'tensor<3x8xf32>'}}
+  %0 = kvc.gated_linear %x by @u, @u activation silu : tensor<?x16xf32> -> tensor<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @select_c1(%x: tensor<?x16xf32>, %rows: tensor<?xi64>) {
+  // expected-error@+1 {{expected the result to have the width and the element type of the input ('tensor<?x16xf32>'), but got 'tensor<?x8xf32>'}}
+  %0 = kvc.select %x rows %rows : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c1(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected the row's width to be a multiple of head_dim (6), but got 16}}
+  %0 = kvc.rotary %x at %p head_dim 6 dims 6 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_odd(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected dims to be even and at most head_dim (8), but got 3}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 3 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_wide(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected dims to be even and at most head_dim (8), but got 10}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 10 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c3(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected 1 or 4 (dims / 2) divisors, but got 2}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta 1.0e+04 divisors [1.0, 2.0] : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c4_theta(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected theta and the divisors to be positive}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta -1.0 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c4_divisor(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{expected theta and the divisors to be positive}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta 1.0e+04 divisors [0.0] : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @append_c1(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected the keys' width to be 8 (KV heads times key width of the cache), but got 16}}
+  %0 = kvc.append %x, %k to %cache layer %layer at %p of %s : tensor<?x16xf32>, tensor<?x8xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @append_c2(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected the values' width to be 8 (KV heads times value width of the cache), but got 16}}
+  %0 = kvc.append %k, %x to %cache layer %layer at %p of %s : tensor<?x8xf32>, tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 3, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c1(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected the queries' width to be a multiple of 12 (KV heads times key width of the cache), but got 16}}
+  %0 = kvc.attend %x to %cache layer %layer at %p of %s scale 1.0 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 6, f16, #kvc.contiguous>
+func.func @attend_c2(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected the key and value widths of the cache to be equal, but got 4 and 6}}
+  %0 = kvc.attend %x to %cache layer %layer at %p of %s scale 1.0 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @reorder_c1(%cache: !cache) {
+  %order = arith.constant dense<[0, -2]> : tensor<2xi32>
+  // expected-error@+1 {{expected the entries of the order to be sequences from 0 on, but got -2}}
+  %0 = kvc.reorder %cache by %order : !cache, tensor<2xi32>
+  return
+}
