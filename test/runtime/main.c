@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
       {"model", test_model},       {"weights-file", test_weights_file},
       {"session", test_session},   {"forward", test_forward},
       {"generate", test_generate}, {"sampling", test_sampling},
-      {"distributions", test_distributions},
+      {"faults", test_faults},     {"distributions", test_distributions},
   };
   for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; ++i)
     if (strcmp(groups[i].name, argv[1]) == 0) {
