@@ -42,5 +42,7 @@ with open("/proc/cpuinfo") as f:
 if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= set(flags):
     config.available_features.add("x86-64-v4")
 
+# An instrumented build: tests that are about the ordinary one don't run.
 if config.sanitize:
     config.available_features.add("sanitize")
+    config.available_features.add("sanitize-" + config.sanitize)
