@@ -8,9 +8,10 @@ void AddedTokens::add(std::string_view spelling, int32_t id, bool special) {
   if (spelling.empty())
     return;
   std::vector<Entry> &entries = byFirstByte[static_cast<uint8_t>(spelling[0])];
-  auto place = std::find_if(entries.begin(), entries.end(), [&](const Entry &e) {
-    return e.spelling.size() < spelling.size();
-  });
+  auto place =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry &e) {
+        return e.spelling.size() < spelling.size();
+      });
   entries.insert(place, {std::string(spelling), id, special});
 }
 

@@ -36,13 +36,13 @@ static kvc_status checkArray(const char *function, const char *name,
 
 // Gives a result to the caller: all of it, or only the room it needs.
 template <typename Result, typename Element>
-static kvc_status give(const char *function, const Result &result,
-                       Element *out, int64_t room, int64_t *outCount) {
+static kvc_status give(const char *function, const Result &result, Element *out,
+                       int64_t room, int64_t *outCount) {
   *outCount = static_cast<int64_t>(result.size());
   if (*outCount > room)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "%s: expected room for %lld, but got %lld", function,
-                static_cast<long long>(*outCount), static_cast<long long>(room));
+    return fail(KVC_OUT_OF_CAPACITY, "%s: expected room for %lld, but got %lld",
+                function, static_cast<long long>(*outCount),
+                static_cast<long long>(room));
   std::copy(result.begin(), result.end(), out);
   return KVC_OK;
 }
@@ -63,7 +63,7 @@ static kvc_status load(const std::string &path, Tokenizer &tokenizer) {
   MappedFile file;
   KVC_TRY(file.open(path));
   return file.bytes().substr(0, 4) == "GGUF" ? loadGguf(path, tokenizer)
-                                              : loadHuggingFace(path, tokenizer);
+                                             : loadHuggingFace(path, tokenizer);
 }
 
 kvc_status kvc_tokenizer_open(const char *path, kvc_tokenizer **out_tokenizer) {

@@ -58,14 +58,17 @@ kvc_status kvc::tokenizer::renderChat(const Tokenizer &tokenizer,
                                       int64_t count, bool addGenerationPrompt,
                                       std::string &text) {
   if (tokenizer.chatTemplate.empty())
-    return fail(KVC_INCOMPATIBLE, "%s: expected a chat template, but the model "
-                "has none", tokenizer.chatTemplateSource.c_str());
+    return fail(KVC_INCOMPATIBLE,
+                "%s: expected a chat template, but the model "
+                "has none",
+                tokenizer.chatTemplateSource.c_str());
   std::string system;
   bool hasSystem;
   if (!matchChatMl(withRealNewlines(tokenizer.chatTemplate), system, hasSystem))
     return fail(KVC_INCOMPATIBLE,
                 "%s: expected a ChatML template, but got one that is not "
-                "understood: %s", tokenizer.chatTemplateSource.c_str(),
+                "understood: %s",
+                tokenizer.chatTemplateSource.c_str(),
                 quotedText(tokenizer.chatTemplate).c_str());
 
   auto append = [&](std::string_view role, std::string_view content) {

@@ -100,8 +100,8 @@ private:
       }
       const std::string &text =
           tokenizer.extraSymbols[static_cast<size_t>(symbol) - known];
-      KVC_TRY(unknown(text, afterUnknown,
-                      [&](int32_t id) { ids.push_back(id); }));
+      KVC_TRY(
+          unknown(text, afterUnknown, [&](int32_t id) { ids.push_back(id); }));
     }
     return KVC_OK;
   }

@@ -27,9 +27,9 @@ static constexpr char spaceMark[] = "\xE2\x96\x81";
 // 5 unused, 6 byte.
 static kvc_status readKind(const std::string &where, int32_t type,
                            std::string_view spelling, TokenKind &kind) {
-  static constexpr TokenKind kinds[] = {
-      TokenKind::Normal, TokenKind::Special, TokenKind::Special,
-      TokenKind::Added,  TokenKind::Unused,  TokenKind::Byte};
+  static constexpr TokenKind kinds[] = {TokenKind::Normal,  TokenKind::Special,
+                                        TokenKind::Special, TokenKind::Added,
+                                        TokenKind::Unused,  TokenKind::Byte};
   if (type < 1 || type > 6)
     return fail(KVC_IO, "%s: expected a type from 1 to 6, but got %d",
                 where.c_str(), type);
@@ -58,8 +58,10 @@ static kvc_status readVocabulary(const GgufMetadata &metadata,
   constexpr char typesKey[] = "tokenizer.ggml.token_type";
   KVC_TRY(metadata.read(typesKey, types));
   if (metadata.has(typesKey) && types.size() != spellings.size())
-    return fail(KVC_IO, "%s: expected one type for each of %zu tokens, but got "
-                "%zu", metadata.where(typesKey).c_str(), spellings.size(),
+    return fail(KVC_IO,
+                "%s: expected one type for each of %zu tokens, but got "
+                "%zu",
+                metadata.where(typesKey).c_str(), spellings.size(),
                 types.size());
   for (size_t i = 0; i < spellings.size(); ++i) {
     TokenKind kind = TokenKind::Normal;
@@ -97,8 +99,10 @@ static kvc_status readAdd(const GgufMetadata &metadata, std::string_view key,
   if (!adds)
     return KVC_OK;
   if (id < 0)
-    return fail(KVC_IO, "%s: expected a token, since the model adds it to each "
-                "text, but there is none", metadata.where(idKey).c_str());
+    return fail(KVC_IO,
+                "%s: expected a token, since the model adds it to each "
+                "text, but there is none",
+                metadata.where(idKey).c_str());
   around.push_back(id);
   return KVC_OK;
 }
@@ -126,6 +130,8 @@ static kvc_status readByteLevel(const GgufMetadata &metadata,
     KVC_TRY(splitter.compile(preKey, expression, Splitter::Both));
     tokenizer.splitters.push_back(std::move(splitter));
   }
+  if (preTokenizer->nfc)
+    tokenizer.normaliser.push_back({NormaliserStep::Nfc, "", "", false});
   addsBos = preTokenizer->addsBos;
 
   constexpr char mergesKey[] = "tokenizer.ggml.merges";
@@ -178,8 +184,8 @@ private:
   // A normal token or a character; -1: neither, so no merge can make it.
   int32_t symbol(std::string_view spelling) {
     int32_t id = vocabulary.find(spelling);
-    if (id >= 0 && vocabulary.entries()[static_cast<size_t>(id)].kind ==
-                       TokenKind::Normal)
+    if (id >= 0 &&
+        vocabulary.entries()[static_cast<size_t>(id)].kind == TokenKind::Normal)
       return id;
     Utf8Step step = utf8Step(spelling);
     if (step.length != spelling.size())
@@ -206,10 +212,10 @@ static std::vector<uint32_t> ranks(const std::vector<float> &scores) {
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::vector<uint32_t> places;
   for (float score : scores)
-    places.push_back(static_cast<uint32_t>(
-        std::lower_bound(sorted.begin(), sorted.end(), score,
-                         std::greater<>()) -
-        sorted.begin()));
+    places.push_back(
+        static_cast<uint32_t>(std::lower_bound(sorted.begin(), sorted.end(),
+                                               score, std::greater<>()) -
+                              sorted.begin()));
   return places;
 }
 
@@ -221,10 +227,9 @@ static kvc_status readSentencePiece(const GgufMetadata &metadata,
   std::vector<float> scores;
   KVC_TRY(metadata.read(scoresKey, scores));
   if (scores.size() != entries.size())
-    return fail(KVC_IO,
-                "%s: expected one score for each of %zu tokens, but got %zu",
-                metadata.where(scoresKey).c_str(), entries.size(),
-                scores.size());
+    return fail(
+        KVC_IO, "%s: expected one score for each of %zu tokens, but got %zu",
+        metadata.where(scoresKey).c_str(), entries.size(), scores.size());
 
   tokenizer.byteFallback = true;
   NormaliserStep toSpace{NormaliserStep::Replace, spaceMark, " ", false};
@@ -257,9 +262,9 @@ static kvc_status readSpaces(const GgufMetadata &metadata, bool sentencePiece,
   bool prefix = sentencePiece;
   KVC_TRY(metadata.read("tokenizer.ggml.add_space_prefix", prefix));
   if (prefix)
-    tokenizer.normaliser.push_back({sentencePiece ? NormaliserStep::Prepend
-                                                  : NormaliserStep::PrependOnce,
-                                    " ", "", /*atStartOnly=*/false});
+    tokenizer.normaliser.push_back(
+        {sentencePiece ? NormaliserStep::Prepend : NormaliserStep::PrependOnce,
+         " ", "", /*atStartOnly=*/false});
   if (!sentencePiece)
     return KVC_OK;
   tokenizer.stripSpaces = prefix ? 1 : 0;
@@ -276,8 +281,7 @@ kvc_status kvc::tokenizer::loadGguf(const std::string &path,
   KVC_TRY(metadata.read("tokenizer.ggml.model", model));
   bool sentencePiece = model == "llama";
   if (!sentencePiece && model != "gpt2")
-    return fail(KVC_INCOMPATIBLE,
-                "%s: expected llama or gpt2, but got %s",
+    return fail(KVC_INCOMPATIBLE, "%s: expected llama or gpt2, but got %s",
                 metadata.where("tokenizer.ggml.model").c_str(),
                 quotedText(model).c_str());
 

@@ -4,6 +4,7 @@
 #include "Utf8.h"
 
 #include <cstring>
+#include <iterator>
 
 using namespace kvc::tokenizer;
 
@@ -50,9 +51,9 @@ static uint64_t sizeOf(uint32_t type) {
 
 static const char *nameOf(uint32_t type) {
   static constexpr const char *names[] = {
-      "a uint8", "an int8",  "a uint16", "an int16", "a uint32",
-      "an int32", "a float32", "a bool", "a string", "an array",
-      "a uint64", "an int64", "a float64"};
+      "a uint8",  "an int8",   "a uint16", "an int16", "a uint32",
+      "an int32", "a float32", "a bool",   "a string", "an array",
+      "a uint64", "an int64",  "a float64"};
   return type < std::size(names) ? names[type] : "an unknown type";
 }
 
@@ -86,8 +87,10 @@ kvc_status GgufMetadata::readValue(Cursor &cursor, Value &value) const {
     for (uint64_t i = 0; i < value.count && cursor.good(); ++i)
       cursor.string();
   } else if (cursor.good()) {
-    return fail(KVC_IO, "expected an array of numbers or strings, but got one "
-                "of type %u", value.elementType);
+    return fail(KVC_IO,
+                "expected an array of numbers or strings, but got one "
+                "of type %u",
+                value.elementType);
   }
   value.bytes = cursor.since(begin);
   return KVC_OK;
@@ -118,16 +121,16 @@ kvc_status GgufMetadata::open(const std::string &newPath) {
                   "%s: expected %llu metadata entries, but the file ends in "
                   "entry %llu (%s)",
                   path.c_str(), static_cast<unsigned long long>(count),
-                  static_cast<unsigned long long>(i),
-                  quotedText(key).c_str());
+                  static_cast<unsigned long long>(i), quotedText(key).c_str());
     if (!values.emplace(key, value).second)
       return fail(KVC_IO, "%s: expected each key once, but it is repeated",
                   where(key).c_str());
   }
   return cursor.good() ? KVC_OK
-                       : fail(KVC_IO, "%s: expected a header of 24 bytes, but "
-                              "the file has %zu", path.c_str(),
-                              file.bytes().size());
+                       : fail(KVC_IO,
+                              "%s: expected a header of 24 bytes, but "
+                              "the file has %zu",
+                              path.c_str(), file.bytes().size());
 }
 
 const GgufMetadata::Value *GgufMetadata::find(std::string_view key) const {

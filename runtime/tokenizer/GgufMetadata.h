@@ -36,14 +36,16 @@ public:
   std::string where(std::string_view key) const;
 
 private:
+  // clang-format off
   enum Type : uint32_t {
     U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64
   };
+  // clang-format on
   struct Value {
     uint32_t type;
-    uint32_t elementType = 0;  ///< of an array
-    uint64_t count = 0;        ///< of an array
-    std::string_view bytes;    ///< a string's own, otherwise the encoded ones
+    uint32_t elementType = 0; ///< of an array
+    uint64_t count = 0;       ///< of an array
+    std::string_view bytes;   ///< a string's own, otherwise the encoded ones
   };
   class Cursor;
 

@@ -126,8 +126,7 @@ static kvc_status readModel(const JsonField &root, Tokenizer &tokenizer,
   std::vector<NormaliserStep> decoded;
   KVC_TRY(readDecoder(root["decoder"], tokenizer, decoded));
 
-  KVC_TRY(
-      readVocabulary(model["vocab"], tokenizer.byteFallback, vocabulary));
+  KVC_TRY(readVocabulary(model["vocab"], tokenizer.byteFallback, vocabulary));
   KVC_TRY(readMerges(model["merges"], vocabulary, tokenizer.merges));
   JsonField added = root["added_tokens"];
   if (!added.isNull())

@@ -57,8 +57,10 @@ kvc_status kvc::tokenizer::readNormalizer(const JsonField &field,
     step.kind = NormaliserStep::Replace;
     KVC_TRY(readString(field["pattern"], step.text));
     KVC_TRY(field["content"].read(step.by));
+  } else if (type == "NFC") {
+    step.kind = NormaliserStep::Nfc;
   } else {
-    return unsupported(field["type"], "Sequence, Prepend or Replace");
+    return unsupported(field["type"], "Sequence, Prepend, Replace or NFC");
   }
   tokenizer.normaliser.push_back(std::move(step));
   return KVC_OK;
@@ -110,9 +112,9 @@ static kvc_status readMetaspace(const JsonField &field, Tokenizer &tokenizer) {
   tokenizer.normaliser.push_back(
       {NormaliserStep::Replace, " ", mark, /*atStartOnly=*/false});
   if (scheme != "always" && scheme != "first")
-    return scheme == "never" ? KVC_OK
-                             : unsupported(field["prepend_scheme"],
-                                           "always, first or never");
+    return scheme == "never"
+               ? KVC_OK
+               : unsupported(field["prepend_scheme"], "always, first or never");
   tokenizer.normaliser.push_back(
       {NormaliserStep::PrependOnce, mark, "", scheme == "first"});
   return KVC_OK;
@@ -219,16 +221,17 @@ static kvc_status readDecoderStep(const JsonField &field, Tokenizer &tokenizer,
   return KVC_OK;
 }
 
-kvc_status
-kvc::tokenizer::readDecoder(const JsonField &field, Tokenizer &tokenizer,
-                            std::vector<NormaliserStep> &decoded) {
+kvc_status kvc::tokenizer::readDecoder(const JsonField &field,
+                                       Tokenizer &tokenizer,
+                                       std::vector<NormaliserStep> &decoded) {
   DecoderSteps steps;
   if (!field.isNull())
     KVC_TRY(readDecoderStep(field, tokenizer, decoded, steps));
   if (steps.byteLevel != tokenizer.byteLevel)
-    return unsupported(field, tokenizer.byteLevel
-                                  ? "ByteLevel, as the pre-tokenizer is"
-                                  : "no ByteLevel, as the pre-tokenizer is not");
+    return unsupported(field,
+                       tokenizer.byteLevel
+                           ? "ByteLevel, as the pre-tokenizer is"
+                           : "no ByteLevel, as the pre-tokenizer is not");
   if (steps.byteFallback != tokenizer.byteFallback)
     return unsupported(field, tokenizer.byteFallback
                                   ? "a step ByteFallback, as the model has it"

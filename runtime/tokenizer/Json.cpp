@@ -4,7 +4,8 @@
 #include "MappedFile.h"
 #include "Utf8.h"
 
-// The parser reports errors through its handler; this library has no exceptions.
+// The parser reports errors through its handler; this library has no
+// exceptions.
 #define JSON_NOEXCEPTION 1
 #include <nlohmann/json.hpp>
 
@@ -97,7 +98,8 @@ kvc_status kvc::tokenizer::readJson(const std::string &path, JsonValue &root) {
   if (builder.tooDeep)
     return fail(KVC_IO, "%s: expected values at most %zu deep, but got more",
                 path.c_str(), Builder::maxDepth);
-  return fail(KVC_IO, "%s: expected JSON, but it is malformed at byte %zu of %zu",
+  return fail(KVC_IO,
+              "%s: expected JSON, but it is malformed at byte %zu of %zu",
               path.c_str(), builder.errorOffset, bytes.size());
 }
 
@@ -146,8 +148,8 @@ kvc_status JsonField::expected(const std::string &what,
 
 kvc_status JsonField::isA(JsonValue::Kind kind) const {
   static constexpr const char *names[] = {
-      "null", "true or false", "an integer", "a number", "a string", "an array",
-      "an object"};
+      "null",     "true or false", "an integer", "a number",
+      "a string", "an array",      "an object"};
   return value->kind == kind ? KVC_OK : expected(names[kind]);
 }
 

@@ -1,5 +1,7 @@
 #include "Normaliser.h"
 
+#include "Nfc.h"
+
 using namespace kvc::tokenizer;
 
 static std::string replaceAll(std::string_view in, std::string_view from,
@@ -19,6 +21,8 @@ static std::string replaceAll(std::string_view in, std::string_view from,
 std::string NormaliserStep::apply(std::string_view to) const {
   if (kind == Replace)
     return replaceAll(to, text, by);
+  if (kind == Nfc)
+    return toNfc(to);
   std::string result;
   if (kind == Prepend || to.substr(0, text.size()) != text)
     result = text;

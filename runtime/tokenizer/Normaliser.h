@@ -12,6 +12,7 @@ struct NormaliserStep {
     Prepend,     ///< `text` in front
     PrependOnce, ///< the same, unless what is there begins with `text`
     Replace,     ///< each `text`, which is not empty, by `by`
+    Nfc,         ///< normalisation form C
   };
   Kind kind;
   std::string text;

@@ -21,6 +21,7 @@ struct PreTokenizer {
   std::string_view expressions[4]; ///< one inside the other; empty ones end
   bool addsBos;      ///< where tokenizer.ggml.add_bos_token is absent
   bool ignoreMerges; ///< words that are tokens are taken whole
+  bool nfc;          ///< text is composed first
 };
 
 /// Null where the name is not known.

@@ -51,8 +51,8 @@ public:
     std::unique_ptr<pcre2_real_match_data_8, Pcre2Deleter> data;
     std::unique_ptr<pcre2_real_match_context_8, Pcre2Deleter> context;
     std::string_view text;
-    size_t at = 0;                        // everything before has been given
-    size_t matchBegin = 0, matchEnd = 0;  // the match at or after `at`
+    size_t at = 0;                       // everything before has been given
+    size_t matchBegin = 0, matchEnd = 0; // the match at or after `at`
   };
 
 private:

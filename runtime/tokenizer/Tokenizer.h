@@ -2,7 +2,7 @@
 //
 // Text becomes ids in this order:
 //   1. added tokens are found in the text and cut out (AddedTokens);
-//   2. each stretch between them is normalised (a space in front, replacements);
+//   2. each stretch between them is normalised (Normaliser);
 //   3. the stretch is cut into words (Splitter, none for SentencePiece);
 //   4. a word's bytes or characters become symbols, and pairs of symbols merge
 //      (Merger).
@@ -49,12 +49,12 @@ struct Tokenizer {
 
   // Encoding.
   AddedTokens added;
-  std::vector<int32_t> before, after; ///< the model's own, around a text
+  std::vector<int32_t> before, after;     ///< the model's own, around a text
   std::vector<NormaliserStep> normaliser; ///< one after the other; a stretch
                                           ///< without text is left alone
-  std::vector<Splitter> splitters;       ///< one inside the other
-  bool byteLevel = false;      ///< symbols are bytes, otherwise characters
-  int32_t byteSymbols[256];    ///< -1: none
+  std::vector<Splitter> splitters;        ///< one inside the other
+  bool byteLevel = false;   ///< symbols are bytes, otherwise characters
+  int32_t byteSymbols[256]; ///< -1: none
   FlatMap<int32_t> characterSymbols;
   /// Characters that only occur inside tokens have symbols too, numbered on
   /// from the tokens; they merge, or fall back like unknown characters.

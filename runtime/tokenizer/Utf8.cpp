@@ -64,7 +64,7 @@ std::string kvc::tokenizer::quotedText(std::string_view text) {
     snprintf(escaped, sizeof escaped, "\\x%02x", step.character & 0xFF);
     result += step.state != Utf8Step::Valid ? utf8Replacement
               : step.character < 0x20       ? std::string_view(escaped)
-                                      : text.substr(at, step.length);
+                                            : text.substr(at, step.length);
     at += step.length;
   }
   return result + '"';

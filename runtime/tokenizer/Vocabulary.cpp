@@ -25,10 +25,11 @@ kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
     list.resize(static_cast<size_t>(id) + 1);
   Entry &entry = list[static_cast<size_t>(id)];
   if (entry.kind != TokenKind::Missing)
-    return fail(KVC_IO,
-                "%s: expected one token per id, but %s and %s both have id %lld",
-                where.c_str(), quotedText(entry.spelling).c_str(),
-                quotedText(spelling).c_str(), static_cast<long long>(id));
+    return fail(
+        KVC_IO,
+        "%s: expected one token per id, but %s and %s both have id %lld",
+        where.c_str(), quotedText(entry.spelling).c_str(),
+        quotedText(spelling).c_str(), static_cast<long long>(id));
   auto [place, isNew] = ids.emplace(spelling, static_cast<int32_t>(id));
   if (!isNew)
     return fail(KVC_IO,

@@ -42,8 +42,8 @@ public:
 
   /// Makes the tokens and the tables of symbols, after `byteLevel` and
   /// `byteFallback` are set. `decoded` are the replacements that turn a
-  /// spelling into text, for vocabularies of characters. With `wholeWords`, words
-  /// that are tokens will not be merged.
+  /// spelling into text, for vocabularies of characters. With `wholeWords`,
+  /// words that are tokens will not be merged.
   kvc_status finish(const std::vector<NormaliserStep> &decoded, bool wholeWords,
                     Tokenizer &tokenizer) const;
 

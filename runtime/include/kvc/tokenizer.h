@@ -66,21 +66,21 @@ int64_t kvc_tokenizer_vocab(const kvc_tokenizer *tokenizer);
 int32_t kvc_tokenizer_bos(const kvc_tokenizer *tokenizer);
 int32_t kvc_tokenizer_eos(const kvc_tokenizer *tokenizer);
 
-/* 1 where `token` ends an answer, else 0: the end-of-text token, the end-of-turn
- * tokens that a GGUF file names, and special tokens spelled <|im_end|>,
- * <|eot_id|>, <|end_of_text|> or <|endoftext|>. */
+/* 1 where `token` ends an answer, else 0: the end-of-text token, the
+ * end-of-turn tokens that a GGUF file names, and special tokens spelled
+ * <|im_end|>, <|eot_id|>, <|end_of_text|> or <|endoftext|>. */
 int kvc_tokenizer_is_end(const kvc_tokenizer *tokenizer, int32_t token);
 
 /* Text to ids.
  *   text           [bytes], UTF-8; NULL is fine where bytes is 0
  *   add_special    not 0: add the tokens that the model puts around a text
  *   parse_special  not 0: special tokens spelled in the text become their ids;
- *                  0: they are ordinary text. Tokens that the model adds without
- *                  calling them special are recognised either way.
+ *                  0: they are ordinary text. Tokens that the model adds
+ *                  without calling them special are recognised either way.
  *   out_tokens     [room]; NULL is fine where room is 0
  *   out_count      the number of ids
  * Errors: KVC_OUT_OF_CAPACITY where the ids do not fit: *out_count is the room
- * they need, nothing else is written. KVC_INVALID_ARGUMENT where the text is not
+ * they need, nothing else is written. KVC_INVALID_ARGUMENT where the text isn't
  * UTF-8 (no byte is replaced silently), or has a character that the vocabulary
  * can't express and the model names no unknown token. */
 kvc_status kvc_tokenizer_encode(const kvc_tokenizer *tokenizer,
@@ -104,8 +104,8 @@ kvc_status kvc_tokenizer_decode(const kvc_tokenizer *tokenizer,
 
 /* A decoder turns tokens into text as they come. What it gives is always whole
  * UTF-8 characters: bytes that may begin a character are held back until it is
- * complete, and each longest piece of bytes that can't be one becomes U+FFFD (as
- * Unicode recommends, chapter 3.9). Where the model's own decoder drops the
+ * complete, and each longest piece of bytes that can't be one becomes U+FFFD
+ * (as Unicode recommends, chapter 3.9). Where the model's own decoder drops the
  * space before the first word, so does this one; to continue a prompt, push the
  * prompt's tokens first and ignore their text. */
 typedef struct kvc_decoder kvc_decoder;

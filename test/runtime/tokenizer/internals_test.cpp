@@ -91,9 +91,9 @@ static void testUtf8() {
   struct {
     const char *text;
     int length;
-  } invalid[] = {{"\x80", 1},         {"\xC0\x80", 1},     {"\xC1\xBF", 1},
-                 {"\xE0\x9F\xBF", 1}, {"\xED\xA0\x80", 1}, {"\xF0\x8F\xBF", 1},
-                 {"\xF4\x90\x80", 1}, {"\xF5\x80\x80", 1}, {"\xFF", 1},
+  } invalid[] = {{"\x80", 1},         {"\xC0\x80", 1},      {"\xC1\xBF", 1},
+                 {"\xE0\x9F\xBF", 1}, {"\xED\xA0\x80", 1},  {"\xF0\x8F\xBF", 1},
+                 {"\xF4\x90\x80", 1}, {"\xF5\x80\x80", 1},  {"\xFF", 1},
                  {"\xE2\x82(", 2},    {"\xF0\x9F\x99(", 3}, {"\xC3(", 1}};
   for (auto &sample : invalid) {
     Utf8Step step = utf8Step(sample.text);

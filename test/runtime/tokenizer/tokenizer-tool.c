@@ -63,8 +63,8 @@ static int encode(const kvc_tokenizer *tokenizer, const char *text,
 static int decode(const kvc_tokenizer *tokenizer, const int32_t *ids,
                   int64_t count, char end) {
   int64_t bytes = 0;
-  kvc_status status = kvc_tokenizer_decode(tokenizer, ids, count, !special,
-                                           NULL, 0, &bytes);
+  kvc_status status =
+      kvc_tokenizer_decode(tokenizer, ids, count, !special, NULL, 0, &bytes);
   if (status != KVC_OK && status != KVC_OUT_OF_CAPACITY)
     return failed();
   char *text = allocate(bytes);
@@ -127,7 +127,8 @@ static char *readFile(const char *path, int64_t *out_bytes) {
     fprintf(stderr, "error: cannot open %s\n", path);
     exit(1);
   }
-  for (size_t got; (got = fread(text + bytes, 1, (size_t)(room - bytes), file));) {
+  for (size_t got;
+       (got = fread(text + bytes, 1, (size_t)(room - bytes), file));) {
     bytes += (int64_t)got;
     if (bytes == room) {
       room *= 2;
