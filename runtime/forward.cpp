@@ -44,22 +44,25 @@ kvc_status planChunk(kvc_session *session, const kvc_chunk &chunk,
                 static_cast<long long>(chunk.count));
   if (!chunk.tokens)
     return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected tokens to be given, but got NULL", number);
+                "chunk %lld: expected tokens to be given, but got NULL",
+                number);
   int64_t length = session->lengths[chunk.sequence];
   if (chunk.count > session->capacity - length)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "sequence %lld holds %lld of %lld positions and chunk %lld adds "
-                "%lld",
-                sequence, static_cast<long long>(length),
-                static_cast<long long>(session->capacity), number,
-                static_cast<long long>(chunk.count));
+    return fail(
+        KVC_OUT_OF_CAPACITY,
+        "sequence %lld holds %lld of %lld positions and chunk %lld adds "
+        "%lld",
+        sequence, static_cast<long long>(length),
+        static_cast<long long>(session->capacity), number,
+        static_cast<long long>(chunk.count));
   int64_t vocab = session->model->library->vocab;
   for (int64_t i = 0; i < chunk.count; ++i)
     if (chunk.tokens[i] < 0 || chunk.tokens[i] >= vocab)
-      return fail(KVC_INVALID_ARGUMENT,
-                  "chunk %lld: expected token %lld to be in 0..%lld, but got %d",
-                  number, static_cast<long long>(i),
-                  static_cast<long long>(vocab - 1), chunk.tokens[i]);
+      return fail(
+          KVC_INVALID_ARGUMENT,
+          "chunk %lld: expected token %lld to be in 0..%lld, but got %d",
+          number, static_cast<long long>(i), static_cast<long long>(vocab - 1),
+          chunk.tokens[i]);
 
   int64_t chunkRows = rowsOf(chunk);
   if (chunkRows < 0)
@@ -137,8 +140,8 @@ public:
     kvc_buffer scores = bufferOf(logits, rows * library->vocab);
     kvc_buffer workspace =
         bufferOf(session->workspace.address, session->workspace.bytes);
-    session->kernels->forward(&weights, &pool, &pages, &lengths, &tokens, &slots,
-                              &outputs, &scores, &workspace,
+    session->kernels->forward(&weights, &pool, &pages, &lengths, &tokens,
+                              &slots, &outputs, &scores, &workspace,
                               executorOf(session->threads));
     for (int64_t i = 0; i < count; ++i)
       ++session->computed[session->slots[i]];

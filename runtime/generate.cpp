@@ -58,7 +58,8 @@ kvc_status check(const Request &request) {
     return failNull("prompt");
   int64_t length = request.session->lengths[request.sequence];
   int64_t room = request.session->capacity - length;
-  if (request.promptCount > room || request.count - 1 > room - request.promptCount)
+  if (request.promptCount > room ||
+      request.count - 1 > room - request.promptCount)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld holds %lld of %lld positions, and a prompt of "
                 "%lld tokens with %lld to generate adds %lld less one",
@@ -114,9 +115,9 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
                         const int32_t *stop_tokens, int64_t stop_count,
                         kvc_token_callback callback, void *user,
                         int32_t *out_tokens, int64_t *out_count) {
-  Request request = {session,     sequence,   prompt,   prompt_count,
-                     count,       sampler,    stop_tokens, stop_count,
-                     callback,    user,       out_tokens};
+  Request request = {session,  sequence, prompt,      prompt_count,
+                     count,    sampler,  stop_tokens, stop_count,
+                     callback, user,     out_tokens};
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];

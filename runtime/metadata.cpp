@@ -18,7 +18,8 @@ struct Scanner {
   }
 
   void skipBlanks() {
-    while (at != end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+    while (at != end &&
+           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
       ++at;
   }
 

@@ -16,15 +16,17 @@ kvc_status checkLibrary(const kvc_library *library,
                         int64_t *cacheBytesPerPosition) {
   // The two first fields stand at their place in every version.
   if (library->abi_version != KVC_ABI_VERSION)
-    return fail(KVC_INCOMPATIBLE,
-                "expected a library of ABI version %d (that of runtime %s), but "
-                "got version %u",
-                KVC_ABI_VERSION, kvc_version(), library->abi_version);
+    return fail(
+        KVC_INCOMPATIBLE,
+        "expected a library of ABI version %d (that of runtime %s), but "
+        "got version %u",
+        KVC_ABI_VERSION, kvc_version(), library->abi_version);
   if (library->struct_size != sizeof(kvc_library))
-    return fail(KVC_INCOMPATIBLE,
-                "expected kvc_library to have %zu bytes (as in runtime %s), but "
-                "the library's has %u",
-                sizeof(kvc_library), kvc_version(), library->struct_size);
+    return fail(
+        KVC_INCOMPATIBLE,
+        "expected kvc_library to have %zu bytes (as in runtime %s), but "
+        "the library's has %u",
+        sizeof(kvc_library), kvc_version(), library->struct_size);
 
   const struct {
     const char *name;
@@ -146,8 +148,9 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
     closePackedFile(&weights);
     return fail(KVC_OUT_OF_MEMORY, "no memory for a model");
   }
-  *out_model = new (memory) kvc_model{
-      kvc_model::modelTag, {1}, library, kernels, cacheBytesPerPosition, weights};
+  *out_model =
+      new (memory) kvc_model{kvc_model::modelTag,   {1},    library, kernels,
+                             cacheBytesPerPosition, weights};
   return KVC_OK;
 }
 

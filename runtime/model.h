@@ -12,7 +12,7 @@ struct kvc_model {
   uint32_t tag;
   std::atomic<int32_t> references; // the caller's, and one of each session
   const kvc_library *library;
-  const kvc_kernels *kernels; // the best that this machine runs
+  const kvc_kernels *kernels;    // the best that this machine runs
   int64_t cacheBytesPerPosition; // of one sequence, without padding
   kvc::PackedFile weights;
 };

@@ -88,8 +88,9 @@ int shown(const MetadataField &field) {
 kvc_status checkMetadata(const PackedFile *packed, const kvc_library *library,
                          const char *path) {
   enum { format, abi, identity, count };
-  MetadataField fields[count] = {
-      {"format", nullptr, 0}, {"kvc_abi", nullptr, 0}, {"kvc_identity", nullptr, 0}};
+  MetadataField fields[count] = {{"format", nullptr, 0},
+                                 {"kvc_abi", nullptr, 0},
+                                 {"kvc_identity", nullptr, 0}};
   int64_t at = 0;
   const char *header = packed->file + lengthBytes;
   if (const char *expected =
@@ -132,11 +133,12 @@ kvc_status checkSize(const PackedFile *packed, const kvc_library *library,
                      const char *path) {
   if (packed->dataBytes == library->weights_bytes)
     return KVC_OK;
-  return fail(KVC_INCOMPATIBLE,
-              "%s: data section: expected %lld bytes (those of library %s), but "
-              "got %lld",
-              path, static_cast<long long>(library->weights_bytes),
-              library->name, static_cast<long long>(packed->dataBytes));
+  return fail(
+      KVC_INCOMPATIBLE,
+      "%s: data section: expected %lld bytes (those of library %s), but "
+      "got %lld",
+      path, static_cast<long long>(library->weights_bytes), library->name,
+      static_cast<long long>(packed->dataBytes));
 }
 
 } // namespace

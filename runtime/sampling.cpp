@@ -47,15 +47,25 @@ double uniform(Generator *generator) {
 double exponential(double x) {
   if (!(x >= -708))
     return 0;
-  constexpr double coefficients[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
-      1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
-      1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2,
-      1.0,              1.0};
+  constexpr double coefficients[] = {1.0 / 6227020800,
+                                     1.0 / 479001600,
+                                     1.0 / 39916800,
+                                     1.0 / 3628800,
+                                     1.0 / 362880,
+                                     1.0 / 40320,
+                                     1.0 / 5040,
+                                     1.0 / 720,
+                                     1.0 / 120,
+                                     1.0 / 24,
+                                     1.0 / 6,
+                                     1.0 / 2,
+                                     1.0,
+                                     1.0};
   constexpr double shift = 0x1.8p52; // adding it rounds to an integer
   double n = (x * 0x1.71547652b82fep+0 + shift) - shift;
-  double r = x - n * 0x1.62e42fefa3800p-1; // ln 2 to 42 bits: n times it is exact
-  r -= n * 0x1.ef35793c76730p-45;          // the rest of ln 2
+  double r =
+      x - n * 0x1.62e42fefa3800p-1; // ln 2 to 42 bits: n times it is exact
+  r -= n * 0x1.ef35793c76730p-45;   // the rest of ln 2
   double sum = 0;
   for (double coefficient : coefficients)
     sum = sum * r + coefficient;
@@ -112,8 +122,9 @@ double weigh(kvc_sampler *sampler, double maximum) {
   double sum = 0;
   for (int64_t i = 0; i < sampler->vocab; ++i) {
     double score = sampler->scores[i];
-    double weight = score < least ? 0
-                    : exponential((score - maximum) / sampler->temperature);
+    double weight = score < least
+                        ? 0
+                        : exponential((score - maximum) / sampler->temperature);
     sampler->scores[i] = weight;
     sum += weight;
   }
@@ -169,9 +180,10 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
                 "expected type to be f64 (%d) or f32 (%d), but got %d",
                 KVC_TYPE_F64, KVC_TYPE_F32, type);
   if (!(params.temperature >= 0 && params.temperature < INFINITY))
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected temperature to be finite and not negative, but got %g",
-                params.temperature);
+    return fail(
+        KVC_INVALID_ARGUMENT,
+        "expected temperature to be finite and not negative, but got %g",
+        params.temperature);
   if (params.top_k < 0 || params.top_k > vocab)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected top_k to be in 1..%lld, or 0 for all, but got %lld",

@@ -15,16 +15,18 @@ kvc_status checkParams(const kvc_library *library,
                 "expected sequences to be in 1..%d, but got %lld", INT32_MAX,
                 static_cast<long long>(params.sequences));
   if (params.capacity < 0 || params.capacity > library->capacity)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected capacity to be in 1..%lld (the model's), or 0 for all "
-                "of it, but got %lld",
-                static_cast<long long>(library->capacity),
-                static_cast<long long>(params.capacity));
+    return fail(
+        KVC_INVALID_ARGUMENT,
+        "expected capacity to be in 1..%lld (the model's), or 0 for all "
+        "of it, but got %lld",
+        static_cast<long long>(library->capacity),
+        static_cast<long long>(params.capacity));
   if (params.threads < 0 || params.threads > maxThreads)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected threads to be in 1..%d, or 0 for one on each CPU, but "
-                "got %d",
-                maxThreads, params.threads);
+    return fail(
+        KVC_INVALID_ARGUMENT,
+        "expected threads to be in 1..%d, or 0 for one on each CPU, but "
+        "got %d",
+        maxThreads, params.threads);
   if (params.poison != 0 && params.poison != 1)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected poison to be 0 or 1, but got %d", params.poison);
@@ -69,7 +71,8 @@ kvc_status reserveBuffers(kvc_session *session) {
                 static_cast<long long>(library->workspace_bytes));
   int64_t rowBytes = library->vocab * bytesOf(library->arithmetic);
   if (!map(&session->logits, rowBytes, /*hugePages=*/false))
-    return fail(KVC_OUT_OF_MEMORY, "no memory for a row of %lld bytes of logits",
+    return fail(KVC_OUT_OF_MEMORY,
+                "no memory for a row of %lld bytes of logits",
                 static_cast<long long>(rowBytes));
   return KVC_OK;
 }
@@ -80,7 +83,8 @@ void poison(Mapping *memory) {
 
 kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   const kvc_model *model = session->model;
-  session->capacity = params.capacity ? params.capacity : model->library->capacity;
+  session->capacity =
+      params.capacity ? params.capacity : model->library->capacity;
   session->sequences = params.sequences;
   session->threadCount = params.threads ? params.threads : allowedCpus();
   kvc_status status = KVC_OK;

@@ -22,12 +22,12 @@ struct kvc_session {
   int64_t *lengths; // [sequences], committed
 
   // Of the forward call in progress. Between calls `computed` equals `lengths`.
-  int64_t *computed;   // [sequences], positions whose cells are written
-  int64_t *planned;    // [sequences], number of the call that last named it
+  int64_t *computed; // [sequences], positions whose cells are written
+  int64_t *planned;  // [sequences], number of the call that last named it
   int64_t callNumber;
-  int32_t *tokens;     // [max_tokens], the slice
-  int32_t *slots;      // [max_tokens], sequence of each token
-  int64_t *outputs;    // [max_tokens], rows whose logits are wanted
+  int32_t *tokens;        // [max_tokens], the slice
+  int32_t *slots;         // [max_tokens], sequence of each token
+  int64_t *outputs;       // [max_tokens], rows whose logits are wanted
   kvc::Mapping workspace; // i8[workspace_bytes]
   kvc::Mapping logits;    // [vocab], the row that generation samples from
 };

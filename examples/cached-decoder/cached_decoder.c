@@ -45,8 +45,7 @@ static void forward(kvc_session *session, int begin, int end,
   double rows[batch * length][vocab];
   kvc_chunk chunks[batch];
   for (int b = 0; b < batch; ++b)
-    chunks[b] =
-        (kvc_chunk){b, &ids[b][begin], end - begin, KVC_OUTPUTS_ALL};
+    chunks[b] = (kvc_chunk){b, &ids[b][begin], end - begin, KVC_OUTPUTS_ALL};
   check(kvc_forward(session, chunks, batch, rows, batch * (end - begin)));
   for (int b = 0; b < batch; ++b)
     memcpy(logits[b][begin], rows[b * (end - begin)],

@@ -28,10 +28,10 @@
 
 #define CHECK_OK(call)                                                         \
   do {                                                                         \
-    kvc_status actualStatus = (call);                                                \
-    if (actualStatus != KVC_OK) {                                                    \
+    kvc_status actualStatus = (call);                                          \
+    if (actualStatus != KVC_OK) {                                              \
       fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call,        \
-              kvc_status_string(actualStatus), kvc_last_error());                    \
+              kvc_status_string(actualStatus), kvc_last_error());              \
       exit(1);                                                                 \
     }                                                                          \
   } while (0)
@@ -39,12 +39,12 @@
 /* The call must fail with this status and exactly this message. */
 #define CHECK_FAILS(call, expectedStatus, expectedMessage)                     \
   do {                                                                         \
-    kvc_status actualStatus = (call);                                                \
-    if (actualStatus != (expectedStatus) ||                                          \
+    kvc_status actualStatus = (call);                                          \
+    if (actualStatus != (expectedStatus) ||                                    \
         strcmp(kvc_last_error(), (expectedMessage)) != 0) {                    \
       fprintf(stderr, "%s:%d: %s:\n  expected: %s: %s\n  got:      %s: %s\n",  \
               __FILE__, __LINE__, #call, kvc_status_string(expectedStatus),    \
-              (expectedMessage), kvc_status_string(actualStatus),                    \
+              (expectedMessage), kvc_status_string(actualStatus),              \
               kvc_last_error());                                               \
       exit(1);                                                                 \
     }                                                                          \

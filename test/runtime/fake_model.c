@@ -119,28 +119,22 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   volatile double tiny = 0x1p-1074, one = 1;
   CHECK(one + 0x1p-53 == 1 && tiny * 1.5 == 0x1p-1073);
 
-  call c = {current,
-            pool->aligned,
-            pages->aligned,
-            lengths->aligned,
-            tokens->aligned,
-            sequences->aligned,
-            outputs->aligned,
-            logits->aligned,
-            workspace->aligned};
+  call c = {current,          pool->aligned,   pages->aligned,
+            lengths->aligned, tokens->aligned, sequences->aligned,
+            outputs->aligned, logits->aligned, workspace->aligned};
   memset(workspace->aligned, 0xa5, (size_t)workspace->size);
   for (int64_t i = 0; i < n; ++i) {
     int together = i > 0 && c.sequences[i] == c.sequences[i - 1];
-    c.positions[i] = together ? c.positions[i - 1] + 1
-                              : c.lengths[c.sequences[i]];
+    c.positions[i] =
+        together ? c.positions[i - 1] + 1 : c.lengths[c.sequences[i]];
     for (int64_t j = 0; j < i && !together; ++j)
       CHECK(c.sequences[j] != c.sequences[i]);
   }
   executor->parallel_for(executor, write_keys, &c, n);
   for (int64_t i = 0; i < n; ++i) {
     int64_t slot = c.sequences[i], p = c.positions[i];
-    *cell(&c, slot, p, 1) = value_of(p ? *cell(&c, slot, p - 1, 1) : 0,
-                                     *cell(&c, slot, p, 0));
+    *cell(&c, slot, p, 1) =
+        value_of(p ? *cell(&c, slot, p - 1, 1) : 0, *cell(&c, slot, p, 0));
   }
   executor->parallel_for(executor, write_logits, &c, m);
   fake_rows_computed += m;
@@ -188,9 +182,9 @@ void fake_weights_write(const kvc_library *library, const char *path) {
                                "\"kvc_abi\":\"1\",\"kvc_identity\":\"");
   for (int i = 0; i < KVC_IDENTITY_BYTES; ++i)
     length += sprintf(header + length, "%02x", library->identity[i]);
-  length += sprintf(header + length,
-                    "\"},\"w\":{\"dtype\":\"U8\",\"shape\":[256],"
-                    "\"data_offsets\":[0,256]}}");
+  length +=
+      sprintf(header + length, "\"},\"w\":{\"dtype\":\"U8\",\"shape\":[256],"
+                               "\"data_offsets\":[0,256]}}");
   while ((length + 8) % 64)
     header[length++] = ' ';
   FILE *file = fopen(path, "wb");

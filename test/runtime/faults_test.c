@@ -106,17 +106,17 @@ void test_faults(const char *folder) {
   kvc_sampler_params sampling;
   kvc_sampler_params_init(&sampling);
   sampling.temperature = 1;
-  COUNT_FAILURES(failures,
-                 kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F64,
-                                    &sampler),
-                 sampler);
+  COUNT_FAILURES(
+      failures,
+      kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F64, &sampler),
+      sampler);
   CHECK_EQUAL(failures, 4); /* the sampler, 3 arrays */
 
   /* Generating asks the system for nothing. */
   const int32_t prompt[] = {1, 5, 2};
   countdown = 1;
-  CHECK_OK(kvc_generate(session, 0, prompt, 3, 100, sampler, NULL, 0, NULL, NULL,
-                        NULL, NULL));
+  CHECK_OK(kvc_generate(session, 0, prompt, 3, 100, sampler, NULL, 0, NULL,
+                        NULL, NULL, NULL));
   CHECK_EQUAL(countdown, 1);
   countdown = 0;
   kvc_sampler_destroy(sampler);

@@ -92,8 +92,9 @@ static void random_batch(history *h) {
     chunks[count] = (kvc_chunk){s, &h->tokens[s][h->lengths[s]], tokens,
                                 (kvc_outputs)below(3)};
     h->lengths[s] += tokens;
-    rows += chunks[count].outputs == KVC_OUTPUTS_ALL ? tokens
-            : chunks[count].outputs == KVC_OUTPUTS_LAST;
+    rows += chunks[count].outputs == KVC_OUTPUTS_ALL
+                ? tokens
+                : chunks[count].outputs == KVC_OUTPUTS_LAST;
     ++count;
   }
   if (count == 0)
@@ -233,7 +234,8 @@ static void keeps_float_environment(const char *folder) {
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
   history h;
-  unsigned saved = _mm_getcsr(), odd = 0xdfc0; /* upwards, flush, no denormals */
+  unsigned saved = _mm_getcsr(),
+           odd = 0xdfc0; /* upwards, flush, no denormals */
   _mm_setcsr(odd);
   start(&h, model, 2, 160, KVC_TYPE_F64);
   for (int batch = 0; batch < 20; ++batch)

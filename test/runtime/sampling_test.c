@@ -120,10 +120,10 @@ static void rejects_rows(void) {
   }
   CHECK_FAILS(kvc_sampler_sample(NULL, nan_row, NULL), KVC_INVALID_ARGUMENT,
               "expected sampler to be given, but got NULL");
-  CHECK_FAILS(kvc_sampler_sample((kvc_sampler *)(uintptr_t)nan_row, nan_row,
-                                 NULL),
-              KVC_INVALID_ARGUMENT,
-              "expected sampler to be a sampler, but got another thing");
+  CHECK_FAILS(
+      kvc_sampler_sample((kvc_sampler *)(uintptr_t)nan_row, nan_row, NULL),
+      KVC_INVALID_ARGUMENT,
+      "expected sampler to be a sampler, but got another thing");
 }
 
 static void rejects_parameters(void) {

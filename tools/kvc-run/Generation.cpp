@@ -24,7 +24,8 @@ Generation::Generation(const kvc_model *model, kvc_session *session,
   int64_t room = capacity - promptCount + 1;
   wanted = options.count.value_or(std::min<int64_t>(128, room));
   if (room < 1 || wanted > room)
-    die("expected the prompt's %lld tokens and %lld new ones, of which the last "
+    die("expected the prompt's %lld tokens and %lld new ones, of which the "
+        "last "
         "is not forwarded, to fit a capacity of %lld positions",
         static_cast<long long>(promptCount), static_cast<long long>(wanted),
         static_cast<long long>(capacity));

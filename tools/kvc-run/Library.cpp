@@ -29,7 +29,8 @@ static std::vector<std::string> libraryNames(const std::string &directory) {
 Library loadLibrary(const std::string &directory) {
   std::vector<std::string> names = libraryNames(directory);
   if (names.empty())
-    die("%s: expected a file lib<model>.so, written by kvc-opt, but it has none",
+    die("%s: expected a file lib<model>.so, written by kvc-opt, but it has "
+        "none",
         directory.c_str());
   if (names.size() > 1)
     die("%s: expected one file lib<model>.so, but it has lib%s.so and lib%s.so",

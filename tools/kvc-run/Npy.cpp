@@ -20,10 +20,14 @@ NpyWriter::NpyWriter(const std::string &path, kvc_type type, int64_t rows,
       std::to_string(columns) + "), }";
   constexpr size_t before = 10; // bytes ahead of the header
   header.append(63 - (before + header.size()) % 64, ' ').append("\n");
-  const char start[before + 1] = {'\x93', 'N',
-                                  'U',    'M',
-                                  'P',    'Y',
-                                  1,      0,
+  const char start[before + 1] = {'\x93',
+                                  'N',
+                                  'U',
+                                  'M',
+                                  'P',
+                                  'Y',
+                                  1,
+                                  0,
                                   char(header.size() & 0xff),
                                   char(header.size() >> 8)};
   fwrite(start, 1, before, file);

@@ -130,9 +130,9 @@ bool setValue(Options &options, const Argument &argument) {
   } else if (name == "-n")
     options.count = argument.integer(0, INT64_MAX, "a number of tokens");
   else if (name == "--temperature")
-    options.temperature = argument.real(
-        [](double t) { return t >= 0 && std::isfinite(t); },
-        "a finite number that is not negative");
+    options.temperature =
+        argument.real([](double t) { return t >= 0 && std::isfinite(t); },
+                      "a finite number that is not negative");
   else if (name == "--top-k")
     options.topK = argument.integer(1, INT64_MAX, "a number of tokens above 0");
   else if (name == "--top-p")

@@ -60,9 +60,9 @@ std::vector<int32_t> Text::encodeChat(const std::string &message) const {
   demand();
   kvc_message messages[] = {{"user", message.c_str()}};
   int64_t bytes = 0;
-  kvc_status status = kvc_tokenizer_chat(tokenizer, messages, 1,
-                                         /*add_generation_prompt=*/1, nullptr,
-                                         0, &bytes);
+  kvc_status status =
+      kvc_tokenizer_chat(tokenizer, messages, 1,
+                         /*add_generation_prompt=*/1, nullptr, 0, &bytes);
   if (status != KVC_OUT_OF_CAPACITY)
     mustText(status);
   std::string text(size_t(bytes), '\0');

@@ -65,8 +65,8 @@ struct Times {
 void printRate(const Times &times, size_t promptCount) {
   if (times.tokens.empty())
     return;
-  fprintf(stderr, "prompt of %zu tokens, first token after %.1f ms", promptCount,
-          1e3 * (times.tokens.front() - times.ready));
+  fprintf(stderr, "prompt of %zu tokens, first token after %.1f ms",
+          promptCount, 1e3 * (times.tokens.front() - times.ready));
   size_t others = times.tokens.size() - 1;
   double seconds = times.tokens.back() - times.tokens.front();
   if (others)
@@ -90,9 +90,9 @@ void printDetails(const Times &times, const kvc_model *model,
     for (size_t i = 1; i < times.tokens.size(); ++i)
       steps.push_back(times.tokens[i] - times.tokens[i - 1]);
     std::sort(steps.begin(), steps.end());
-    fprintf(stderr, "a token: median %.3f ms, fastest %.3f ms, slowest %.3f ms\n",
-            1e3 * steps[steps.size() / 2], 1e3 * steps.front(),
-            1e3 * steps.back());
+    fprintf(
+        stderr, "a token: median %.3f ms, fastest %.3f ms, slowest %.3f ms\n",
+        1e3 * steps[steps.size() / 2], 1e3 * steps.front(), 1e3 * steps.back());
   }
   fprintf(stderr, "%d threads, CPU level %s\n", state.threads, state.cpu_level);
   fprintf(stderr,
@@ -110,7 +110,8 @@ kvc_session *createSession(const kvc_model *model, const Options &options) {
   kvc_session_params_init(&params);
   params.threads = options.threads;
   params.capacity = options.capacity;
-  params.cpu_level = options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
+  params.cpu_level =
+      options.cpuLevel.empty() ? nullptr : options.cpuLevel.c_str();
   params.poison = options.poison;
   kvc_session *session = nullptr;
   must(kvc_session_create(model, &params, &session));
@@ -130,9 +131,10 @@ int main(int argc, char **argv) {
   Text text(options.directory);
   times.loaded = now();
 
-  std::vector<int32_t> prompt = options.ids    ? *options.ids
-                                : options.chat ? text.encodeChat(*options.chat)
-                                               : text.encodePrompt(*options.prompt);
+  std::vector<int32_t> prompt = options.ids ? *options.ids
+                                : options.chat
+                                    ? text.encodeChat(*options.chat)
+                                    : text.encodePrompt(*options.prompt);
   kvc_session *session = createSession(model, options);
   bool printText = text.present() && !options.printIds;
   if (printText)
