@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace kvc {
 #define GEN_PASS_DEF_VERIFYCACHEUSE
@@ -29,11 +28,13 @@ namespace {
 class Calls {
 public:
   explicit Calls(ModuleOp module) {
-    module.walk([&](func::CallOp call) {
-      auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
-          call, call.getCalleeAttr());
-      if (callee)
-        callers[callee].push_back(call);
+    module.walk([&](Operation *op) {
+      if (auto call = dyn_cast<func::CallOp>(op))
+        callers[symbols.lookupNearestSymbolFrom(call, call.getCalleeAttr())]
+            .push_back(call);
+      if (auto address = dyn_cast<func::ConstantOp>(op))
+        open.insert(
+            symbols.lookupNearestSymbolFrom(address, address.getValueAttr()));
     });
   }
   // The function that `call` enters, or null if it has no body here.
@@ -42,13 +43,17 @@ public:
         call, call.getCalleeAttr());
     return callee && !callee.isExternal() ? callee : func::FuncOp();
   }
-  ArrayRef<func::CallOp> callersOf(func::FuncOp function) {
-    return callers[function];
+  // All calls of `function`, or nothing if others can call it too.
+  std::optional<ArrayRef<func::CallOp>> callersOf(func::FuncOp function) {
+    if (!function.isPrivate() || open.contains(function))
+      return std::nullopt;
+    return ArrayRef<func::CallOp>(callers[function]);
   }
 
 private:
   SymbolTableCollection symbols;
   DenseMap<Operation *, SmallVector<func::CallOp>> callers;
+  DenseSet<Operation *> open; // functions whose address is taken
 };
 
 //===----------------------------------------------------------------------===//
@@ -238,11 +243,12 @@ PositionOrigin::pushSources(Value value) {
     }
     auto function = dyn_cast<func::FuncOp>(parent);
     if (function && argument.getOwner()->isEntryBlock()) {
-      if (!function.isPrivate())
+      auto callers = calls.callersOf(function);
+      if (!callers)
         return Foreign{argument.getLoc(),
                        "an argument of @" + function.getName().str() +
                            ", which anyone may call"};
-      for (func::CallOp call : calls.callersOf(function))
+      for (func::CallOp call : *callers)
         worklist.push_back(call.getOperand(number));
       return std::nullopt;
     }
