@@ -3,7 +3,7 @@
 !cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 
 // CHECK-LABEL: func.func @truncate_twice
-// CHECK-SAME: (%[[CACHE:.*]]: !cache, %[[S:.*]]: index)
+// CHECK-SAME: (%[[CACHE:[^:]*]]: !cache, %[[S:[^:]*]]: index)
 func.func @truncate_twice(%cache: !cache, %s: index) -> !cache {
   // CHECK: %[[SHORTER:.*]] = arith.constant 3 : index
   %3 = arith.constant 3 : index
@@ -34,7 +34,7 @@ func.func @truncate_to_unknown(%cache: !cache, %s: index, %n: index) -> !cache {
 }
 
 // CHECK-LABEL: func.func @fork_onto_itself
-// CHECK-SAME: (%[[CACHE:.*]]: !cache
+// CHECK-SAME: (%[[CACHE:[^:]*]]: !cache
 func.func @fork_onto_itself(%cache: !cache, %s: index) -> !cache {
   // CHECK-NEXT: return %[[CACHE]]
   %0 = kvc.fork %cache from %s to %s : !cache
@@ -49,7 +49,7 @@ func.func @fork_to_another(%cache: !cache, %s: index, %t: index) -> !cache {
 }
 
 // CHECK-LABEL: func.func @reorder_keeps
-// CHECK-SAME: (%[[CACHE:.*]]: !cache)
+// CHECK-SAME: (%[[CACHE:[^:]*]]: !cache)
 func.func @reorder_keeps(%cache: !cache) -> !cache {
   // CHECK-NEXT: return %[[CACHE]]
   %order = arith.constant dense<[0, 1, 2]> : tensor<3xi32>
