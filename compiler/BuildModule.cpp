@@ -75,7 +75,7 @@ void ModuleBuilder::declare(const WeightSpec &weight) {
       shape, weight.shape.size() == 2 ? weightType : arithmetic);
   WeightOp::create(
       b, weight.symbol, type, weight.source, weight.transposed,
-      weight.firstRow ? b.getI64IntegerAttr(weight.firstRow) : IntegerAttr(),
+      weight.firstRow ? b.getI64IntegerAttr(*weight.firstRow) : IntegerAttr(),
       weight.pairedHeadDim ? b.getI64IntegerAttr(weight.pairedHeadDim)
                            : IntegerAttr(),
       PackingAttr());

@@ -58,7 +58,17 @@ private:
 LogicalResult Compilation::load() {
   if (StringRef(options.model).ends_with(".mlir")) {
     module = parseSourceFile<ModuleOp>(options.model, &context);
-    return success(bool(module));
+    if (!module)
+      return failure();
+    // The file says where its weights are from where it stands itself.
+    auto weights = (*module)->getAttrOfType<StringAttr>(kWeightsAttr);
+    if (weights && !weights.getValue().starts_with("random:") &&
+        llvm::sys::path::is_relative(weights)) {
+      llvm::SmallString<256> path(llvm::sys::path::parent_path(options.model));
+      llvm::sys::path::append(path, weights.getValue());
+      (*module)->setAttr(kWeightsAttr, StringAttr::get(&context, path));
+    }
+    return success();
   }
   llvm::Expected<ModelSpec> spec = readModel(options.model);
   if (!spec)

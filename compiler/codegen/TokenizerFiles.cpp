@@ -28,9 +28,11 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model,
   llvm::sys::fs::remove(to);
   if (isDirectory || !model.ends_with(".gguf"))
     return llvm::Error::success();
-  auto metadata = readGGUFMetadata(model);
+  auto metadata = readGGUFTokenizer(model);
   if (!metadata)
     return metadata.takeError();
+  if (metadata->empty())
+    return llvm::Error::success();
   std::error_code code;
   llvm::raw_fd_ostream os(to, code);
   if (code)

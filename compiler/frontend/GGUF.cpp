@@ -83,7 +83,8 @@ public:
 
   Error run();
 
-  uint64_t pairsEnd = 0; // where the metadata ends
+  uint64_t pairsEnd = 0;     // where the metadata ends
+  bool hasTokenizer = false; // whether it has "tokenizer." keys
 
 private:
   Error readPairs(uint64_t count);
@@ -147,6 +148,7 @@ Error Reader::readPairs(uint64_t count) {
     if (!keys.insert(key).second)
       return fail(text(key) + ": expected once, but got it twice");
     bool keep = !key.starts_with("tokenizer.");
+    hasTokenizer |= !keep;
     Expected<json::Value> value = readValue(key, type, keep);
     if (!value)
       return value.takeError();
@@ -300,7 +302,7 @@ Expected<std::unique_ptr<TensorFile>> openGGUF(StringRef path,
   return file;
 }
 
-Expected<std::string> readGGUFMetadata(StringRef path) {
+Expected<std::string> readGGUFTokenizer(StringRef path) {
   auto mapping = mapFile(path);
   if (!mapping)
     return mapping.takeError();
@@ -310,6 +312,8 @@ Expected<std::string> readGGUFMetadata(StringRef path) {
   Reader reader(path, content, file, unused);
   if (Error error = reader.run())
     return std::move(error);
+  if (!reader.hasTokenizer)
+    return "";
   std::string metadata = content.take_front(reader.pairsEnd).str();
   // The number of tensors stands behind the magic and the version.
   std::fill_n(metadata.begin() + 8, sizeof(uint64_t), '\0');

@@ -25,8 +25,9 @@ struct WeightSpec {
   bool perLayer = false;
   // The file stores [columns, rows] (GPT-2's Conv1D).
   bool transposed = false;
-  // First of our rows among the rows of the file's tensor (fused QKV).
-  int64_t firstRow = 0;
+  // First of our rows among the rows of the file's tensor, of which we have only
+  // some (fused QKV).
+  std::optional<int64_t> firstRow;
   // Non-zero where the rows of each head stand in pair order (2i, 2i+1), as in
   // GGUF's Llama: the head's width. They are read in half order (i, i+d/2).
   int64_t pairedHeadDim = 0;

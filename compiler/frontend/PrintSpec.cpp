@@ -50,7 +50,7 @@ static void printWeight(StringRef role, const WeightSpec &weight,
   if (weight.transposed)
     os << " transposed";
   if (weight.firstRow)
-    os << " first_row " << weight.firstRow;
+    os << " first_row " << *weight.firstRow;
   if (weight.pairedHeadDim)
     os << " paired " << weight.pairedHeadDim;
   os << "\n";

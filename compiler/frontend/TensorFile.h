@@ -73,8 +73,8 @@ openSafetensorsIndex(llvm::StringRef path);
 llvm::Expected<std::unique_ptr<TensorFile>>
 openGGUF(llvm::StringRef path, llvm::json::Object *metadata = nullptr);
 // The bytes of a .gguf file with the metadata of the one at `path` and no
-// tensors: what a tokenizer needs of it.
-llvm::Expected<std::string> readGGUFMetadata(llvm::StringRef path);
+// tensors, for its tokenizer; empty where the metadata has none.
+llvm::Expected<std::string> readGGUFTokenizer(llvm::StringRef path);
 
 } // namespace kvc
 

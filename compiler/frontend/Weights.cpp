@@ -18,7 +18,7 @@ namespace {
 struct Slice {
   std::string stem;
   std::string suffix; // of the symbol: ".q" of a fused tensor
-  int64_t firstRow = 0;
+  std::optional<int64_t> firstRow = std::nullopt;
 };
 } // namespace
 

@@ -58,8 +58,6 @@ struct FloatBuilder : ImplicitLocOpBuilder {
   Value mul(Value a, Value b) { return arith::MulFOp::create(*this, a, b); }
   // a * b + c
   Value fma(Value a, Value b, Value c) {
-    if (isa<VectorType>(type))
-      return vector::FMAOp::create(*this, a, b, c);
     return math::FmaOp::create(*this, a, b, c);
   }
   Value select(Value condition, Value a, Value b) {

@@ -50,9 +50,9 @@ Value KernelBuilder::splat(Value scalar) {
   return vector::BroadcastOp::create(*this, lanes(), scalar);
 }
 
+// Not vector.fma, which becomes llvm.fmuladd: one or two roundings, as the
+// machine likes.
 Value KernelBuilder::fma(Value b, Value c, Value a) {
-  if (isa<VectorType>(a.getType()))
-    return vector::FMAOp::create(*this, b, c, a);
   return math::FmaOp::create(*this, b, c, a);
 }
 
