@@ -65,9 +65,9 @@ void kvc::buildReferencePipeline(OpPassManager &pm) {
 }
 
 void kvc::registerReferencePipelines() {
-  PassPipelineRegistration<>(
-      "kvc-linalg-pipeline",
-      "the reference lowering down to linalg on tensors", buildLinalgPipeline);
+  PassPipelineRegistration<>("kvc-linalg-pipeline",
+                             "the reference lowering down to linalg on tensors",
+                             buildLinalgPipeline);
   PassPipelineRegistration<>(
       "kvc-reference-buffers-pipeline",
       "the reference lowering down to linalg and loops on buffers",

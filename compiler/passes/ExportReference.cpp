@@ -22,7 +22,8 @@ struct ExportReference : kvc::impl::ExportReferenceBase<ExportReference> {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward) {
-      module.emitError("expected a function @forward to export, but found none");
+      module.emitError(
+          "expected a function @forward to export, but found none");
       return signalPassFailure();
     }
     if (failed(exportForward(forward)))
@@ -58,8 +59,9 @@ struct ExportReference : kvc::impl::ExportReferenceBase<ExportReference> {
              << type;
 
     Type pointer = LLVM::LLVMPointerType::get(b.getContext());
-    SmallVector<Type> exported{buffer(i8),  buffer(i8),  buffer(i64),
-                               buffer(i64), buffer(i32), buffer(i32),
+    SmallVector<Type> exported{buffer(i8),  buffer(i8),
+                               buffer(i64), buffer(i64),
+                               buffer(i32), buffer(i32),
                                buffer(i64), buffer(logitsType.getElementType()),
                                buffer(i8),  pointer};
     Block *body = &forward.getBody().front();
@@ -75,13 +77,10 @@ struct ExportReference : kvc::impl::ExportReferenceBase<ExportReference> {
       return bufferization::ToTensorOp::create(
           b, type, entry->getArgument(argument), /*restrict=*/true);
     };
-    SmallVector<Value> replacements{entry->getArgument(0),
-                                    toTensor(4, inputs[1]),
-                                    toTensor(5, inputs[2]),
-                                    toTensor(6, inputs[3]),
-                                    entry->getArgument(1),
-                                    entry->getArgument(2),
-                                    entry->getArgument(3)};
+    SmallVector<Value> replacements{
+        entry->getArgument(0),  toTensor(4, inputs[1]), toTensor(5, inputs[2]),
+        toTensor(6, inputs[3]), entry->getArgument(1),  entry->getArgument(2),
+        entry->getArgument(3)};
     for (auto [old, replacement] :
          llvm::zip_equal(body->getArguments(), replacements))
       old.replaceAllUsesWith(replacement);

@@ -31,9 +31,8 @@ LogicalResult checkPacking(ModuleOp module) {
     if (packing && packing->getPanel() == 0)
       continue;
     InFlightDiagnostic diag =
-        weight.emitOpError()
-        << "expected a row-major place in the packed file "
-           "(kvc-pack-weights{panel=0}), but got ";
+        weight.emitOpError() << "expected a row-major place in the packed file "
+                                "(kvc-pack-weights{panel=0}), but got ";
     if (packing)
       return diag << "panels of " << packing->getPanel();
     return diag << "none";
@@ -53,14 +52,16 @@ void addWeightArguments(ModuleOp module) {
   auto uses = [&](Operation *op) {
     auto call = dyn_cast<func::CallOp>(op);
     return readsWeights(op) ||
-           (call && readers.contains(symbols.lookupNearestSymbolFrom<func::FuncOp>(
-                        call, call.getCalleeAttr())));
+           (call &&
+            readers.contains(symbols.lookupNearestSymbolFrom<func::FuncOp>(
+                call, call.getCalleeAttr())));
   };
   for (size_t before = 0;; before = readers.size()) {
     for (auto function : module.getOps<func::FuncOp>())
       if (function
               .walk([&](Operation *op) {
-                return uses(op) ? WalkResult::interrupt() : WalkResult::advance();
+                return uses(op) ? WalkResult::interrupt()
+                                : WalkResult::advance();
               })
               .wasInterrupted())
         readers.insert(function);
@@ -74,9 +75,9 @@ void addWeightArguments(ModuleOp module) {
   for (func::FuncOp function : readers)
     function.walk([&](func::CallOp call) {
       if (uses(call))
-        call.getOperandsMutable().assign(llvm::to_vector(llvm::concat<Value>(
-            SmallVector<Value>{function.getArgument(0)},
-            SmallVector<Value>(call.getOperands()))));
+        call.getOperandsMutable().assign(llvm::to_vector(
+            llvm::concat<Value>(SmallVector<Value>{function.getArgument(0)},
+                                SmallVector<Value>(call.getOperands()))));
     });
 }
 

@@ -98,10 +98,9 @@ bool CacheUse::isConsumedByCallee(func::FuncOp callee, unsigned argument) {
   auto [known, isNew] = consumed.try_emplace({callee, argument}, std::nullopt);
   if (!isNew)
     return known->second.value_or(true);
-  bool result = llvm::any_of(callee.getArgument(argument).getUses(),
-                             [&](OpOperand &use) {
-                               return kindOf(use) != Kind::Read;
-                             });
+  bool result =
+      llvm::any_of(callee.getArgument(argument).getUses(),
+                   [&](OpOperand &use) { return kindOf(use) != Kind::Read; });
   consumed[{callee, argument}] = result;
   return result;
 }
@@ -114,6 +113,17 @@ Operation *loopBetween(Operation *op, Value value) {
     if (isa<LoopLikeOpInterface>(parent))
       return parent;
   return nullptr;
+}
+
+// Whether blocks that branch to each other stand between `value` and `op`.
+bool isUnderBranches(Operation *op, Value value) {
+  for (Region *region = op->getParentRegion();;
+       region = region->getParentRegion()) {
+    if (!region->hasOneBlock())
+      return true;
+    if (region == value.getParentRegion())
+      return false;
+  }
 }
 
 // Whether `use` may run after `consumer`, both in one iteration of whatever
@@ -164,6 +174,11 @@ LogicalResult CacheUse::checkValue(Value cache) {
              << "expected a cache to be used by kvc ops, calls of functions "
                 "with a body, scf.for and scf.if, so that its newest value can "
                 "be followed, but got this op";
+    if (isUnderBranches(op, cache))
+      return op->emitOpError()
+             << "expected a cache in structured control flow (scf.for, "
+                "scf.if), so that its newest value can be followed, but got "
+                "blocks that branch";
     if (kind == Kind::Read)
       continue;
     consumers.push_back(use);
@@ -171,7 +186,8 @@ LogicalResult CacheUse::checkValue(Value cache) {
       InFlightDiagnostic diag =
           op->emitOpError() << "expected a cache that a loop consumes to be "
                                "carried by the loop, but got one from outside";
-      diag.attachNote(loop->getLoc()) << "consumed in each iteration of this loop";
+      diag.attachNote(loop->getLoc())
+          << "consumed in each iteration of this loop";
       return diag;
     }
   }
@@ -245,14 +261,15 @@ PositionOrigin::pushSources(Value value) {
     if (function && argument.getOwner()->isEntryBlock()) {
       auto callers = calls.callersOf(function);
       if (!callers)
-        return Foreign{argument.getLoc(),
-                       "an argument of @" + function.getName().str() +
-                           ", which anyone may call"};
+        return Foreign{argument.getLoc(), "an argument of @" +
+                                              function.getName().str() +
+                                              ", which anyone may call"};
       for (func::CallOp call : *callers)
         worklist.push_back(call.getOperand(number));
       return std::nullopt;
     }
-    return Foreign{argument.getLoc(), "a block argument that can't be followed"};
+    return Foreign{argument.getLoc(),
+                   "a block argument that can't be followed"};
   }
 
   Operation *op = value.getDefiningOp();

@@ -18,12 +18,15 @@ struct RestartPositions
     : PassWrapper<RestartPositions, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RestartPositions)
 
-  StringRef getArgument() const override { return "kvc-test-restart-positions"; }
+  StringRef getArgument() const override {
+    return "kvc-test-restart-positions";
+  }
   StringRef getDescription() const override {
     return "positions restart at 0 in every step (a mistake, for tests)";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, scf::SCFDialect, tensor::TensorDialect>();
+    registry
+        .insert<arith::ArithDialect, scf::SCFDialect, tensor::TensorDialect>();
   }
   void runOnOperation() override {
     getOperation().walk([](PositionsOp op) {

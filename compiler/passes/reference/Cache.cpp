@@ -15,7 +15,9 @@ using namespace kvc::reference;
 
 namespace {
 
-Value add(Emitter &b, Value l, Value r) { return arith::AddIOp::create(b, l, r); }
+Value add(Emitter &b, Value l, Value r) {
+  return arith::AddIOp::create(b, l, r);
+}
 Value mul(Emitter &b, Value l, int64_t r) {
   return arith::MulIOp::create(b, l, index(b, r));
 }
@@ -32,7 +34,9 @@ struct Cache {
       : type(type), pool(buffers[0]), pages(buffers[1]), lengths(buffers[2]) {}
 
   LayoutAttrInterface layout() const { return type.getLayoutInterface(); }
-  int64_t positionsPerPage() const { return layout().getPositionsPerPage(type); }
+  int64_t positionsPerPage() const {
+    return layout().getPositionsPerPage(type);
+  }
 
   Value length(Emitter &b, Value sequence) const {
     return toIndex(b, memref::LoadOp::create(b, lengths, sequence));
@@ -56,7 +60,8 @@ struct Cache {
   Value pageOf(Emitter &b, Value sequence, Value position) const {
     Type element = type.getElementType();
     int64_t size = element.getIntOrFloatBitWidth() / 8;
-    auto elements = MemRefType::get(layout().getPageBytes(type) / size, element);
+    auto elements =
+        MemRefType::get(layout().getPageBytes(type) / size, element);
     Value page = div(b, position, positionsPerPage());
     return memref::ViewOp::create(b, elements, pool,
                                   pageOffset(b, sequence, page), ValueRange());
@@ -84,14 +89,13 @@ void copySequence(Emitter &b, const Cache &old, Value from, const Cache &cache,
 // A copy of a buffer of one axis; the deallocation pipeline frees it.
 Value copyOf(Emitter &b, Value buffer) {
   Value size = memref::DimOp::create(b, buffer, 0);
-  Value copy = memref::AllocOp::create(
-      b, cast<MemRefType>(buffer.getType()), ValueRange{size});
+  Value copy = memref::AllocOp::create(b, cast<MemRefType>(buffer.getType()),
+                                       ValueRange{size});
   memref::CopyOp::create(b, buffer, copy);
   return copy;
 }
 
-template <typename Op>
-struct CachePattern : OpConversionPattern<Op> {
+template <typename Op> struct CachePattern : OpConversionPattern<Op> {
   using OpConversionPattern<Op>::OpConversionPattern;
   using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;
 
@@ -114,13 +118,14 @@ struct LowerAppend : CachePattern<AppendOp> {
   using CachePattern::CachePattern;
   void update(AppendOp op, Adaptor adaptor, const Cache &cache,
               Emitter &b) const override {
-    Value keys = adaptor.getKeys().front(), values = adaptor.getValues().front();
+    Value keys = adaptor.getKeys().front(),
+          values = adaptor.getValues().front();
     Value positions = adaptor.getPositions().front();
     Value sequences = adaptor.getSequences().front();
     Value layer = adaptor.getLayer().front();
     CacheType type = cache.type;
-    using Emit = Value (LayoutAttrInterface::*)(OpBuilder &, Location, CacheType,
-                                                Value, Value, Value, Value) const;
+    using Emit = Value (LayoutAttrInterface::*)(
+        OpBuilder &, Location, CacheType, Value, Value, Value, Value) const;
     repeat(b, rowCount(b, keys), [&](Emitter &b, Value n) {
       Value position = extractIndex(b, positions, n);
       Value page = cache.pageOf(b, extractIndex(b, sequences, n), position);
@@ -130,14 +135,15 @@ struct LowerAppend : CachePattern<AppendOp> {
           repeat(b, index(b, width), [&](Emitter &b, Value e) {
             Value x = tensor::ExtractOp::create(
                 b, rows, ValueRange{n, add(b, mul(b, head, width), e)});
-            Value at = (type.getLayoutInterface().*emitIndex)(
-                b, b.getLoc(), type, layer, head, place, e);
+            Value at = (type.getLayoutInterface().*
+                        emitIndex)(b, b.getLoc(), type, layer, head, place, e);
             memref::StoreOp::create(b, toFloat(b, x, type.getElementType()),
                                     page, at);
           });
         };
         store(keys, type.getKeyWidth(), &LayoutAttrInterface::emitKeyIndex);
-        store(values, type.getValueWidth(), &LayoutAttrInterface::emitValueIndex);
+        store(values, type.getValueWidth(),
+              &LayoutAttrInterface::emitValueIndex);
       });
     });
   }
@@ -185,8 +191,8 @@ struct LowerReorder : CachePattern<ReorderOp> {
   void update(ReorderOp op, Adaptor adaptor, const Cache &cache,
               Emitter &b) const override {
     Value order = adaptor.getOrder().front();
-    Cache old(cache.type, {copyOf(b, cache.pool), cache.pages,
-                           copyOf(b, cache.lengths)});
+    Cache old(cache.type,
+              {copyOf(b, cache.pool), cache.pages, copyOf(b, cache.lengths)});
     repeat(b, rowCount(b, order), [&](Emitter &b, Value to) {
       copySequence(b, old, extractIndex(b, order, to), cache, to);
     });
@@ -206,9 +212,8 @@ struct LowerPositions : OpConversionPattern<PositionsOp> {
         op, tabulate(b, op.getType(), rowCount(b, sequences),
                      [&](Emitter &b, Value n) -> Value {
                        Value sequence = extractIndex(b, sequences, n);
-                       Value position =
-                           add(b, cache.length(b, sequence),
-                               placeInStep(b, sequences, n));
+                       Value position = add(b, cache.length(b, sequence),
+                                            placeInStep(b, sequences, n));
                        return arith::IndexCastOp::create(b, b.getI64Type(),
                                                          position);
                      }));
@@ -238,8 +243,7 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
     int64_t heads = op.getType().getDimSize(1) / width;
     int64_t group = heads / type.getKvHeads();
     Value zero = number(b, element, 0);
-    Value lowest =
-        number(b, element, -std::numeric_limits<double>::infinity());
+    Value lowest = number(b, element, -std::numeric_limits<double>::infinity());
     Value scale = number(b, element, op.getScale().convertToDouble());
 
     // The attention of query head h of token n, inserted into `rows`.
@@ -252,27 +256,28 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
         Value at = emitIndex(cache.placeOf(b, position));
         return toFloat(b, memref::LoadOp::create(b, page, at), element);
       };
-      Value scores = tabulate(b, perPosition, count, [&](Emitter &b,
-                                                         Value p) -> Value {
-        Value dot = accumulate(
-            b, index(b, width), zero, [&](Emitter &b, Value e, Value sum) -> Value {
-              Value query = tensor::ExtractOp::create(
-                  b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
-              Value key = load(b, p, [&](Value place) {
-                return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
-                                           place, e);
-              });
-              return math::FmaOp::create(b, query, key, sum);
-            });
-        return arith::MulFOp::create(b, dot, scale);
-      });
+      Value scores =
+          tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
+            Value dot = accumulate(
+                b, index(b, width), zero,
+                [&](Emitter &b, Value e, Value sum) -> Value {
+                  Value query = tensor::ExtractOp::create(
+                      b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
+                  Value key = load(b, p, [&](Value place) {
+                    return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
+                                               place, e);
+                  });
+                  return math::FmaOp::create(b, query, key, sum);
+                });
+            return arith::MulFOp::create(b, dot, scale);
+          });
       Value highest = accumulate(
           b, count, lowest, [&](Emitter &b, Value p, Value state) -> Value {
             Value score = tensor::ExtractOp::create(b, scores, p);
             return arith::MaximumFOp::create(b, state, score);
           });
-      Value weights = tabulate(
-          b, perPosition, count, [&](Emitter &b, Value p) -> Value {
+      Value weights =
+          tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
             Value score = tensor::ExtractOp::create(b, scores, p);
             return math::ExpOp::create(
                 b, arith::SubFOp::create(b, score, highest));
@@ -283,7 +288,8 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
             return arith::AddFOp::create(b, sum, weight);
           });
       return accumulate(
-          b, index(b, width), rows, [&](Emitter &b, Value e, Value rows) -> Value {
+          b, index(b, width), rows,
+          [&](Emitter &b, Value e, Value rows) -> Value {
             Value sum = accumulate(
                 b, count, zero, [&](Emitter &b, Value p, Value sum) -> Value {
                   Value weight = tensor::ExtractOp::create(b, weights, p);
@@ -299,14 +305,14 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
           });
     };
     Value count = rowCount(b, queries);
-    Value result = accumulate(
-        b, count, emptyRows(b, op.getType(), count),
-        [&](Emitter &b, Value n, Value rows) {
-          return accumulate(b, index(b, heads), rows,
-                            [&](Emitter &b, Value h, Value rows) {
-                              return attendHead(b, n, h, rows);
-                            });
-        });
+    Value result =
+        accumulate(b, count, emptyRows(b, op.getType(), count),
+                   [&](Emitter &b, Value n, Value rows) {
+                     return accumulate(b, index(b, heads), rows,
+                                       [&](Emitter &b, Value h, Value rows) {
+                                         return attendHead(b, n, h, rows);
+                                       });
+                   });
     rewriter.replaceOp(op, result);
     return success();
   }

@@ -97,9 +97,9 @@ Value reference::generic(Emitter &b, Value init, ValueRange inputs,
                                              utils::IteratorType::parallel);
   iterators.append(reductions, utils::IteratorType::reduction);
   SmallVector<AffineMap> allMaps(maps);
-  allMaps.push_back(AffineMap::getMultiDimIdentityMap(rank + reductions,
-                                                      b.getContext())
-                        .getMajorSubMap(rank));
+  allMaps.push_back(
+      AffineMap::getMultiDimIdentityMap(rank + reductions, b.getContext())
+          .getMajorSubMap(rank));
   auto op = linalg::GenericOp::create(
       b, init.getType(), inputs, init, allMaps, iterators,
       [&](OpBuilder &inner, Location loc, ValueRange elements) {
@@ -120,7 +120,8 @@ Value reference::activate(Emitter &b, Activation activation, Value x) {
   };
   switch (activation) {
   case Activation::GELU: {
-    Value erf = math::ErfOp::create(b, mul(x, constant(0.70710678118654752440)));
+    Value erf =
+        math::ErfOp::create(b, mul(x, constant(0.70710678118654752440)));
     return mul(mul(x, add(constant(1), erf)), constant(0.5));
   }
   case Activation::GELUTanh: {
@@ -144,8 +145,8 @@ Value reference::placeInStep(Emitter &b, Value sequences, Value n) {
   Value sequence = tensor::ExtractOp::create(b, sequences, n);
   return accumulate(b, n, index(b, 0), [&](Emitter &b, Value m, Value place) {
     Value other = tensor::ExtractOp::create(b, sequences, m);
-    Value same = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, other,
-                                       sequence);
+    Value same =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, other, sequence);
     Value one = arith::IndexCastUIOp::create(b, b.getIndexType(), same);
     return Value(arith::AddIOp::create(b, place, one));
   });

@@ -30,10 +30,11 @@ Value emptyRows(Emitter &b, mlir::RankedTensorType type, Value rows);
 void repeat(Emitter &b, Value count,
             llvm::function_ref<void(Emitter &, Value i)> body);
 // for i in [0, count): state = body(i, state); gives the last state.
-Value accumulate(Emitter &b, Value count, Value state,
-                 llvm::function_ref<Value(Emitter &, Value i, Value state)> body);
-// The vector of `type` with `count` elements body(i), filled by a loop, in which
-// memory may be read.
+Value accumulate(
+    Emitter &b, Value count, Value state,
+    llvm::function_ref<Value(Emitter &, Value i, Value state)> body);
+// The vector of `type` with `count` elements body(i), filled by a loop; memory
+// may be read in it.
 Value tabulate(Emitter &b, mlir::RankedTensorType type, Value count,
                llvm::function_ref<Value(Emitter &, Value i)> body);
 // The tensor of `type` with `rows` rows and the elements body(n, i).

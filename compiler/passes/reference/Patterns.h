@@ -7,7 +7,7 @@
 namespace kvc::reference {
 
 // embed, rms_norm, layer_norm, linear, gated_linear. The first argument of a
-// function with such an op is the data section of the packed file, memref<?xi8>.
+// function with such an op is the packed file's data section, memref<?xi8>.
 void populateWeightPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 // activate, select, rotary.

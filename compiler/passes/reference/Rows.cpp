@@ -67,8 +67,8 @@ struct LowerRotary : OpConversionPattern<RotaryOp> {
       Value element = arith::RemUIOp::create(b, i, index(b, op.getHeadDim()));
       Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
                                             element, index(b, half));
-      Value offset = arith::SelectOp::create(b, isFirst, index(b, half),
-                                             index(b, -half));
+      Value offset =
+          arith::SelectOp::create(b, isFirst, index(b, half), index(b, -half));
       Value partner = tensor::ExtractOp::create(
           b, input, ValueRange{n, arith::AddIOp::create(b, i, offset)});
       Value negated = arith::NegFOp::create(b, partner);
@@ -89,9 +89,8 @@ struct LowerRotary : OpConversionPattern<RotaryOp> {
           Value x = tensor::ExtractOp::create(b, input, ValueRange{n, i});
           Value element =
               arith::RemUIOp::create(b, i, index(b, op.getHeadDim()));
-          Value isRotated =
-              arith::CmpIOp::create(b, arith::CmpIPredicate::ult, element,
-                                    index(b, op.getDims()));
+          Value isRotated = arith::CmpIOp::create(
+              b, arith::CmpIPredicate::ult, element, index(b, op.getDims()));
           auto choice = scf::IfOp::create(
               b, isRotated,
               [&](OpBuilder &inner, Location loc) {

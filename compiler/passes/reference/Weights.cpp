@@ -74,9 +74,9 @@ Value meanOfRows(Emitter &b, Value input, Value row,
   auto type = cast<RankedTensorType>(input.getType());
   Type element = type.getElementType();
   auto perRow = RankedTensorType::get(type.getDimSize(0), element);
-  Value zero = linalg::FillOp::create(b, number(b, element, 0),
-                                      rowsOf(b, input, perRow))
-                   .getResult(0);
+  Value zero =
+      linalg::FillOp::create(b, number(b, element, 0), rowsOf(b, input, perRow))
+          .getResult(0);
   RowMaps maps(b);
   SmallVector<Value> inputs{input};
   SmallVector<AffineMap> inputMaps{maps.element};
@@ -89,9 +89,8 @@ Value meanOfRows(Emitter &b, Value input, Value row,
                         Value x = term(b, at[0], row ? at[1] : Value());
                         return arith::AddFOp::create(b, at.back(), x);
                       });
-  return generic(b, rowsOf(b, input, perRow), sum,
-                 b.getMultiDimIdentityMap(1), 0,
-                 [&](Emitter &b, ValueRange at) -> Value {
+  return generic(b, rowsOf(b, input, perRow), sum, b.getMultiDimIdentityMap(1),
+                 0, [&](Emitter &b, ValueRange at) -> Value {
                    Value width = number(b, element, type.getDimSize(1));
                    return arith::DivFOp::create(b, at[0], width);
                  });
@@ -100,8 +99,8 @@ Value meanOfRows(Emitter &b, Value input, Value row,
 // x / sqrt(variance + epsilon)
 Value normalise(Emitter &b, Value x, Value variance, const APFloat &epsilon) {
   Type type = x.getType();
-  Value sum = arith::AddFOp::create(
-      b, variance, number(b, type, epsilon.convertToDouble()));
+  Value sum = arith::AddFOp::create(b, variance,
+                                    number(b, type, epsilon.convertToDouble()));
   return arith::DivFOp::create(b, x, math::SqrtOp::create(b, sum));
 }
 
@@ -115,14 +114,13 @@ struct LowerRMSNorm : OpConversionPattern<RMSNormOp> {
     Value input = adaptor.getInput();
     Type type = op.getType().getElementType();
     Value weight = readWeight(b, op, op.getWeightAttr(), adaptor.getLayer());
-    Value square = meanOfRows(
-        b, input, Value(), [](Emitter &b, Value x, Value) -> Value {
+    Value square =
+        meanOfRows(b, input, Value(), [](Emitter &b, Value x, Value) -> Value {
           return arith::MulFOp::create(b, x, x);
         });
     RowMaps maps(b);
     rewriter.replaceOp(
-        op, generic(b, rowsOf(b, input, op.getType()),
-                    {input, square, weight},
+        op, generic(b, rowsOf(b, input, op.getType()), {input, square, weight},
                     {maps.element, maps.row, maps.column}, 0,
                     [&](Emitter &b, ValueRange at) -> Value {
                       Value x = normalise(b, at[0], at[1], op.getEpsilon());
@@ -182,10 +180,9 @@ Value product(Emitter &b, Operation *op, Value input, RankedTensorType type,
   Type element = type.getElementType();
   Value init = rowsOf(b, input, type);
   if (bias)
-    init = generic(b, init, readWeight(b, op, bias, layer), RowMaps(b).column,
-                   0, [&](Emitter &b, ValueRange at) {
-                     return toFloat(b, at[0], element);
-                   });
+    init = generic(
+        b, init, readWeight(b, op, bias, layer), RowMaps(b).column, 0,
+        [&](Emitter &b, ValueRange at) { return toFloat(b, at[0], element); });
   else
     init = linalg::FillOp::create(b, number(b, element, 0), init).getResult(0);
   AffineExpr n, o, i;
@@ -194,8 +191,8 @@ Value product(Emitter &b, Operation *op, Value input, RankedTensorType type,
                               AffineMap::get(3, 0, {o, i}, b.getContext())};
   return generic(b, init, {input, readWeight(b, op, weight, layer)}, maps,
                  /*reductions=*/1, [&](Emitter &b, ValueRange at) -> Value {
-                   return math::FmaOp::create(b, at[0],
-                                              toFloat(b, at[1], element), at[2]);
+                   return math::FmaOp::create(
+                       b, at[0], toFloat(b, at[1], element), at[2]);
                  });
 }
 
@@ -217,16 +214,15 @@ struct LowerLinear : OpConversionPattern<LinearOp> {
     if (residual)
       inputs.push_back(residual);
     SmallVector<AffineMap> maps(inputs.size(), b.getMultiDimIdentityMap(2));
-    rewriter.replaceOp(
-        op, generic(b, rowsOf(b, input, op.getType()), inputs, maps, 0,
-                    [&](Emitter &b, ValueRange at) {
-                      Value x = at[0];
-                      if (op.getActivation())
-                        x = activate(b, *op.getActivation(), x);
-                      if (residual)
-                        x = arith::AddFOp::create(b, x, at[1]);
-                      return x;
-                    }));
+    rewriter.replaceOp(op, generic(b, rowsOf(b, input, op.getType()), inputs,
+                                   maps, 0, [&](Emitter &b, ValueRange at) {
+                                     Value x = at[0];
+                                     if (op.getActivation())
+                                       x = activate(b, *op.getActivation(), x);
+                                     if (residual)
+                                       x = arith::AddFOp::create(b, x, at[1]);
+                                     return x;
+                                   }));
     return success();
   }
 };

@@ -184,7 +184,20 @@ func.func @branch(%cache: !cache) -> !cache {
   // expected-error@+1 {{'cf.br' op expected a cache to be used by kvc ops}}
   cf.br ^next(%cache : !cache)
 ^next(%c: !cache):
+  // expected-error@+1 {{'func.return' op expected a cache in structured control flow (scf.for, scf.if), so that its newest value can be followed, but got blocks that branch}}
   return %c : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @stale_in_another_block(%s: tensor<?xi32>, %cache: !cache) -> tensor<?xi64> {
+  // expected-error@+1 {{'kvc.advance' op expected a cache in structured control flow}}
+  %next = kvc.advance %cache by %s : !cache, tensor<?xi32>
+  cf.br ^next
+^next:
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  return %p : tensor<?xi64>
 }
 
 // -----
