@@ -186,7 +186,7 @@ def KVC_LinearOp : KVC_WeightUser<"linear", [AttrSizedOperandSegments]> {
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `by` $weight (`bias` $bias^)? (`layer` $layer^)?
-    (`activation` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
+    (`activation` `` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
     type($input) `->` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
@@ -223,7 +223,7 @@ def KVC_GatedLinearOp : KVC_WeightUser<"gated_linear"> {
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `by` $gate `,` $up (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)?
-    (`layer` $layer^)? `activation` $activation attr-dict `:`
+    (`layer` $layer^)? `activation` `` $activation attr-dict `:`
     type($input) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -250,7 +250,7 @@ def KVC_ActivateOp : KVC_Op<"activate", [Pure, AllTypesMatch<["input", "result"]
   }];
   let arguments = (ins KVC_Rows:$input, KVC_ActivationAttr:$activation);
   let results = (outs KVC_Rows:$result);
-  let assemblyFormat = "$input $activation attr-dict `:` type($input)";
+  let assemblyFormat = "$input `` $activation attr-dict `:` type($input)";
 }
 
 def KVC_SelectOp : KVC_Op<"select", [Pure]> {

@@ -68,7 +68,7 @@ def KVC_Activation : I32EnumAttr<"Activation", "an activation function", [
   let genSpecializedAttr = 0;
 }
 def KVC_ActivationAttr : EnumAttr<KVC_Dialect, KVC_Activation, "activation"> {
-  let assemblyFormat = "`` $value";
+  let assemblyFormat = "$value";
 }
 
 def KVC_PackingAttr : AttrDef<KVC_Dialect, "Packing"> {

@@ -6,6 +6,8 @@
 // RUN: kvc-opt %s --mlir-print-op-generic | kvc-opt -o %t.3
 // RUN: diff %t.1 %t.3
 // RUN: FileCheck %s --input-file=%t.1
+// One blank between words.
+// RUN: not grep -E "[^ ] {2,}[^ ]" %t.1
 
 // CHECK: !cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 !cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
