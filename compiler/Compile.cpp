@@ -63,7 +63,7 @@ LogicalResult Compilation::load() {
     // The file says where its weights are from where it stands itself.
     auto weights = (*module)->getAttrOfType<StringAttr>(kWeightsAttr);
     if (weights && !weights.getValue().starts_with("random:") &&
-        llvm::sys::path::is_relative(weights)) {
+        llvm::sys::path::is_relative(weights.getValue())) {
       llvm::SmallString<256> path(llvm::sys::path::parent_path(options.model));
       llvm::sys::path::append(path, weights.getValue());
       (*module)->setAttr(kWeightsAttr, StringAttr::get(&context, path));

@@ -68,17 +68,18 @@ void Tile::emit(Value firstRow, Value firstPanel, Value rowCount) {
   sums = b.forLoop(
       b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
       [&](Value k, ValueRange state) {
-        SmallVector<Value> x, next;
-        for (int64_t r = 0; r != rows; ++r)
-          x.push_back(b.splat(b.loadScalar(kernel.input, {rowLoad[r], k})));
-        SmallVector<Value> w;
+        SmallVector<Value> w, next(state);
         for (Value weight : kernel.weights)
           for (int64_t p = 0; p != panels; ++p)
             w.push_back(b.loadLanes(weight, {panelLoad[p], k, b.index(0)}));
-        for (size_t i = 0; i != state.size(); ++i) {
-          int64_t p = i % panels, r = i / panels % rows,
-                  m = i / (panels * rows);
-          next.push_back(b.fma(x[r], w[m * panels + p], state[i]));
+        // A row's input is used up before the next is loaded: one register.
+        for (int64_t r = 0; r != rows; ++r) {
+          Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));
+          for (size_t m = 0; m != kernel.weights.size(); ++m)
+            for (int64_t p = 0; p != panels; ++p) {
+              Value &sum = next[(m * rows + r) * panels + p];
+              sum = b.fma(x, w[m * panels + p], sum);
+            }
         }
         return next;
       });
