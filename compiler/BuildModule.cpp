@@ -44,6 +44,15 @@ private:
     return weight ? symbol(*weight) : FlatSymbolRefAttr();
   }
 
+  // The name that the next values are printed with.
+  ModuleBuilder &as(StringRef name) {
+    b.setLoc(NameLoc::get(b.getStringAttr(name)));
+    return *this;
+  }
+  // The entry block of `function`, with names for its arguments.
+  Block *addEntry(func::FuncOp function, ArrayRef<StringRef> names);
+  void nameArguments(Block *block, ArrayRef<StringRef> names);
+
   void declare(const WeightSpec &weight);
   void declare(const std::optional<WeightSpec> &weight) {
     if (weight)
@@ -108,6 +117,19 @@ void ModuleBuilder::declareAll() {
   declare(spec.headBias);
 }
 
+Block *ModuleBuilder::addEntry(func::FuncOp function,
+                               ArrayRef<StringRef> names) {
+  Block *entry = function.addEntryBlock();
+  nameArguments(entry, names);
+  b.setInsertionPointToStart(entry);
+  return entry;
+}
+
+void ModuleBuilder::nameArguments(Block *block, ArrayRef<StringRef> names) {
+  for (auto [argument, name] : llvm::zip_equal(block->getArguments(), names))
+    argument.setLoc(NameLoc::get(b.getStringAttr(name)));
+}
+
 Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
                           const std::optional<WeightSpec> &bias, Value layer) {
   FloatAttr epsilon = b.getF64FloatAttr(spec.normEpsilon);
@@ -143,39 +165,48 @@ void ModuleBuilder::buildLayer() {
       {rows(spec.width), cache});
   auto function = func::FuncOp::create(b, "layer", type);
   function.setPrivate();
-  Block *entry = function.addEntryBlock();
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(entry);
+  Block *entry =
+      addEntry(function, {"layer", "x", "positions", "sequences", "cache"});
   Value layer = entry->getArgument(0), x = entry->getArgument(1),
         positions = entry->getArgument(2), sequences = entry->getArgument(3),
         previous = entry->getArgument(4);
 
-  Value h = norm(x, spec.attentionNorm, spec.attentionNormBias, layer);
-  Value q = rotary(linear(h, spec.query, spec.queryBias, layer), positions);
-  Value k = rotary(linear(h, spec.key, spec.keyBias, layer), positions);
-  Value v = linear(h, spec.value, spec.valueBias, layer);
+  Value h = as("h").norm(x, spec.attentionNorm, spec.attentionNormBias, layer);
+  Value q = as("q").linear(h, spec.query, spec.queryBias, layer);
+  q = as("q_rotated").rotary(q, positions);
+  Value k = as("k").linear(h, spec.key, spec.keyBias, layer);
+  k = as("k_rotated").rotary(k, positions);
+  Value v = as("v").linear(h, spec.value, spec.valueBias, layer);
+  as("next");
   Value next = AppendOp::create(b, cache, k, v, previous, layer, positions,
                                 sequences);
+  as("attended");
   Value attended =
       AttendOp::create(b, q.getType(), q, next, layer, positions, sequences,
                        b.getF64FloatAttr(spec.attentionScale));
-  Value o = linear(attended, spec.output, spec.outputBias, layer);
+  Value o = as("o").linear(attended, spec.output, spec.outputBias, layer);
+  as("x_attended");
   x = arith::AddFOp::create(b, x, o);
 
-  h = norm(x, spec.feedForwardNorm, spec.feedForwardNormBias, layer);
+  h = as("h").norm(x, spec.feedForwardNorm, spec.feedForwardNormBias, layer);
   auto activation = static_cast<Activation>(spec.activation);
   auto activationAttr = ActivationAttr::get(b.getContext(), activation);
   Value hidden;
   if (spec.gated) {
-    Value gate = linear(h, *spec.gate, spec.gateBias, layer);
-    Value up = linear(h, spec.up, spec.upBias, layer);
+    Value gate = as("gate").linear(h, *spec.gate, spec.gateBias, layer);
+    Value up = as("up").linear(h, spec.up, spec.upBias, layer);
+    as("open");
     Value open = ActivateOp::create(b, gate.getType(), gate, activationAttr);
+    as("hidden");
     hidden = arith::MulFOp::create(b, open, up);
   } else {
-    Value up = linear(h, spec.up, spec.upBias, layer);
+    Value up = as("up").linear(h, spec.up, spec.upBias, layer);
+    as("hidden");
     hidden = ActivateOp::create(b, up.getType(), up, activationAttr);
   }
-  Value down = linear(hidden, spec.down, spec.downBias, layer);
+  Value down = as("down").linear(hidden, spec.down, spec.downBias, layer);
+  as("y");
   x = arith::AddFOp::create(b, x, down);
   func::ReturnOp::create(b, ValueRange{x, next});
 }
@@ -187,27 +218,37 @@ void ModuleBuilder::buildForward() {
                                  perToken(b.getI64Type()), cache},
                                 {rows(spec.vocab), cache});
   auto function = func::FuncOp::create(b, "forward", type);
-  Block *entry = function.addEntryBlock();
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(entry);
+  Block *entry =
+      addEntry(function, {"tokens", "sequences", "outputs", "cache"});
   Value tokens = entry->getArgument(0), sequences = entry->getArgument(1),
         outputs = entry->getArgument(2), before = entry->getArgument(3);
 
+  as("positions");
   Value positions =
       PositionsOp::create(b, perToken(b.getI64Type()), before, sequences);
+  as("x");
   Value x =
       EmbedOp::create(b, rows(spec.width), tokens, symbol(spec.tokenEmbedding));
   if (spec.positions == PositionKind::Learned) {
+    as("p");
     Value p = EmbedOp::create(b, rows(spec.width), positions,
                               symbol(spec.positionEmbedding));
+    as("x");
     x = arith::AddFOp::create(b, x, p);
   }
 
+  as("first");
   Value first = arith::ConstantIndexOp::create(b, 0);
+  as("layers");
   Value count = arith::ConstantIndexOp::create(b, spec.layers);
+  as("one");
   Value one = arith::ConstantIndexOp::create(b, 1);
+  as("decoded");
   auto loop = scf::ForOp::create(b, first, count, one, ValueRange{x, before});
+  nameArguments(loop.getBody(), {"layer", "x", "cache"});
   {
+    as("y");
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     auto call = func::CallOp::create(
@@ -216,13 +257,14 @@ void ModuleBuilder::buildForward() {
                    sequences, loop.getRegionIterArg(1)});
     scf::YieldOp::create(b, call.getResults());
   }
-  Value after =
-      AdvanceOp::create(b, cache, loop.getResult(1), sequences);
+  as("after");
+  Value after = AdvanceOp::create(b, cache, loop.getResult(1), sequences);
 
+  as("chosen");
   Value chosen =
       SelectOp::create(b, rows(spec.width), loop.getResult(0), outputs);
-  Value h = norm(chosen, spec.finalNorm, spec.finalNormBias, Value());
-  Value logits = linear(h, spec.head ? *spec.head : spec.tokenEmbedding,
+  Value h = as("h").norm(chosen, spec.finalNorm, spec.finalNormBias, Value());
+  Value logits = as("logits").linear(h, spec.head ? *spec.head : spec.tokenEmbedding,
                         spec.headBias, Value());
   func::ReturnOp::create(b, ValueRange{logits, after});
 }

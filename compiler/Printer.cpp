@@ -50,7 +50,7 @@ void kvc::printAnnotated(ModuleOp module, raw_ostream &os) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   AsmState::LocationMap locations; // lines counted from 1
-  AsmState state(module, OpPrintingFlags(), &locations);
+  AsmState state(module, OpPrintingFlags().printNameLocAsPrefix(), &locations);
   module->print(stream, state);
 
   std::map<unsigned, std::string> comments;

@@ -58,13 +58,13 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t valueWidth, Type elementType,
                                 Attribute layout) {
   // C1: positive sizes.
-  for (auto [name, size] : {std::pair{"layers", layers},
-                            {"KV heads", kvHeads},
+  for (auto [name, size] : {std::pair{"number of layers", layers},
+                            {"number of KV heads", kvHeads},
                             {"capacity", capacity},
                             {"key width", keyWidth},
                             {"value width", valueWidth}})
     if (size <= 0)
-      return emitError() << "expected the number of " << name
+      return emitError() << "expected the " << name
                          << " of a cache to be positive, but got " << size;
   // C2: element type.
   if (!elementType.isF64() && !elementType.isF32() && !elementType.isF16() &&

@@ -1,6 +1,7 @@
 #include "compiler/codegen/Library.h"
 #include "compiler/codegen/Descriptor.h"
 #include "compiler/codegen/Object.h"
+#include "compiler/codegen/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
@@ -12,21 +13,6 @@ using namespace kvc;
 
 static llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
-static llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
-  std::error_code code;
-  llvm::raw_fd_ostream os(path, code);
-  if (code)
-    return llvm::createFileError(path, code);
-  os << text;
-  os.close();
-  if (os.has_error()) {
-    code = os.error();
-    os.clear_error();
-    return llvm::createFileError(path, code);
-  }
-  return llvm::Error::success();
 }
 
 static std::string headerText(const LibraryDescription &d) {

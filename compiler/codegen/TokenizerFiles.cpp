@@ -1,8 +1,8 @@
 #include "compiler/codegen/TokenizerFiles.h"
+#include "compiler/codegen/WriteFile.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace kvc;
 
@@ -17,15 +17,10 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model,
   bool isDirectory = llvm::sys::fs::is_directory(model);
   for (llvm::StringRef name : {"tokenizer.json", "tokenizer_config.json"}) {
     std::string to = inFolder(directory, name), from = inFolder(model, name);
-    if (isDirectory && llvm::sys::fs::exists(from)) {
+    if (isDirectory && llvm::sys::fs::exists(from))
       if (std::error_code code = llvm::sys::fs::copy_file(from, to))
         return llvm::createFileError(from, code);
-    } else {
-      llvm::sys::fs::remove(to);
-    }
   }
-  std::string to = inFolder(directory, "tokenizer.gguf");
-  llvm::sys::fs::remove(to);
   if (isDirectory || !model.ends_with(".gguf"))
     return llvm::Error::success();
   auto metadata = readGGUFTokenizer(model);
@@ -33,10 +28,5 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model,
     return metadata.takeError();
   if (metadata->empty())
     return llvm::Error::success();
-  std::error_code code;
-  llvm::raw_fd_ostream os(to, code);
-  if (code)
-    return llvm::createFileError(to, code);
-  os << *metadata;
-  return llvm::Error::success();
+  return writeFile(inFolder(directory, "tokenizer.gguf"), *metadata);
 }

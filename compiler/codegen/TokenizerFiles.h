@@ -7,10 +7,13 @@
 
 namespace kvc {
 
+// The files of a tokenizer, all that kvc_tokenizer_open reads.
+inline constexpr llvm::StringLiteral kTokenizerFiles[] = {
+    "tokenizer.json", "tokenizer_config.json", "tokenizer.gguf"};
+
 // Copies the tokenizer of the model at `model` into `directory`, if it has one:
 // tokenizer.json and tokenizer_config.json of a Hugging Face directory, or
-// tokenizer.gguf, the metadata of a GGUF file. Both are read by
-// kvc_tokenizer_open. A tokenizer of another model that stood there is removed.
+// tokenizer.gguf, the metadata of a GGUF file.
 llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory);
 
 } // namespace kvc

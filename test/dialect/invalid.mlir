@@ -12,7 +12,7 @@ func.func private @cache_c1_kv_heads(!kvc.cache<layers 2, kv_heads -1, capacity 
 
 // -----
 
-// expected-error@+1 {{expected the number of capacity of a cache to be positive, but got 0}}
+// expected-error@+1 {{expected the capacity of a cache to be positive, but got 0}}
 func.func private @cache_c1_capacity(!kvc.cache<layers 2, kv_heads 2, capacity 0, key 4, value 4, f16, #kvc.contiguous>)
 
 // -----

@@ -1,0 +1,51 @@
+#include "compiler/codegen/StagedDirectory.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <string>
+#include <vector>
+
+using namespace kvc;
+namespace fs = llvm::sys::fs;
+
+StagedDirectory::~StagedDirectory() {
+  if (!staging.empty())
+    fs::remove_directories(staging);
+  if (made)
+    fs::remove(directory);
+}
+
+llvm::Error StagedDirectory::open(llvm::StringRef path) {
+  directory = path;
+  made = !fs::exists(directory);
+  std::error_code code = fs::create_directories(directory);
+  if (!code)
+    code = fs::make_absolute(directory);
+  if (!code)
+    code = fs::createUniqueDirectory(directory + "/.kvc", staging);
+  return code ? llvm::createFileError(path, code) : llvm::Error::success();
+}
+
+llvm::Error StagedDirectory::publish(llvm::ArrayRef<llvm::StringRef> stale) {
+  auto in = [](llvm::StringRef folder, llvm::StringRef name) {
+    llvm::SmallString<256> path(folder);
+    llvm::sys::path::append(path, name);
+    return path;
+  };
+  for (llvm::StringRef name : stale)
+    if (!fs::exists(in(staging, name)))
+      if (std::error_code code = fs::remove(in(directory, name)))
+        return llvm::createFileError(in(directory, name), code);
+  std::vector<std::string> names;
+  std::error_code code;
+  for (fs::directory_iterator file(staging, code), end; !code && file != end;
+       file.increment(code))
+    names.push_back(llvm::sys::path::filename(file->path()).str());
+  if (code)
+    return llvm::createFileError(staging, code);
+  for (const std::string &name : names)
+    if (std::error_code failure =
+            fs::rename(in(staging, name), in(directory, name)))
+      return llvm::createFileError(in(directory, name), failure);
+  made = false;
+  return llvm::Error::success();
+}
