@@ -4,6 +4,7 @@
 #include "compiler/ReferencePipeline.h"
 #include "compiler/codegen/Library.h"
 #include "compiler/codegen/Object.h"
+#include "compiler/codegen/StagedDirectory.h"
 #include "compiler/codegen/TokenizerFiles.h"
 #include "compiler/frontend/PrintSpec.h"
 #include "compiler/passes/Passes.h"
@@ -40,11 +41,6 @@ private:
                                          bool assembly);
   LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
   LogicalResult emitLibrary();
-  std::string inDirectory(const llvm::Twine &name) {
-    llvm::SmallString<256> path(options.output);
-    llvm::sys::path::append(path, name);
-    return std::string(path);
-  }
 
   MLIRContext &context;
   const CompileOptions &options;
@@ -103,6 +99,12 @@ LogicalResult Compilation::describe() {
            << "expected a module with a name and a function @forward(tokens, "
               "sequences, outputs, cache) -> (logits, cache)";
   library.name = named->str();
+  // It names files, symbols and macros.
+  if (!llvm::all_of(library.name, [](char c) { return llvm::isAlnum(c) || c == '_'; }) ||
+      llvm::isDigit(library.name.front()))
+    return module->emitError()
+           << "expected the module's name to be a C identifier, but got '"
+           << library.name << "'";
   library.cache = cast<CacheType>(forward.getArgumentTypes().back());
   auto logits = dyn_cast<RankedTensorType>(forward.getResultTypes()[0]);
   if (!logits || logits.getRank() != 2)
@@ -166,17 +168,36 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
 
 LogicalResult
 Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  bool standard = options.output.empty() || options.output == "-";
+  StringRef name = standard ? "standard output" : StringRef(options.output);
   std::error_code code;
-  llvm::ToolOutputFile file(options.output.empty() ? "-" : options.output, code,
+  llvm::ToolOutputFile file(standard ? "-" : options.output, code,
                             llvm::sys::fs::OF_None);
   if (code)
-    return fail(llvm::createFileError(options.output, code));
+    return fail(llvm::createFileError(name, code));
   write(file.os());
+  file.os().flush();
+  if ((code = file.os().error())) {
+    file.os().clear_error();
+    return fail(llvm::createFileError(name, code));
+  }
   file.keep();
   return success();
 }
 
 LogicalResult Compilation::emitLibrary() {
+  llvm::SmallString<256> weights(options.output);
+  llvm::sys::path::append(weights, library.name + ".safetensors");
+  auto source = (*module)->getAttrOfType<StringAttr>(kWeightsAttr);
+  if (source && llvm::sys::fs::equivalent(source.getValue(), weights))
+    return fail(llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "-o: expected a directory where the packed weights don't replace the "
+        "model's own, but got " + options.output));
+  StagedDirectory directory;
+  if (llvm::Error error = directory.open(options.output))
+    return fail(std::move(error));
+
   std::vector<LevelCode> levels;
   // The reference is one plain form of the code.
   llvm::ArrayRef<TargetDescription> targets(options.targets);
@@ -188,9 +209,6 @@ LogicalResult Compilation::emitLibrary() {
       return fail(level.takeError());
     levels.push_back(std::move(*level));
   }
-  if (std::error_code code =
-          llvm::sys::fs::create_directories(options.output))
-    return fail(llvm::createFileError(options.output, code));
   // The reference packs its weights by rows.
   if (options.stage == Stage::Reference) {
     PackWeightsOptions rows;
@@ -200,14 +218,20 @@ LogicalResult Compilation::emitLibrary() {
         })))
       return failure();
   }
-  auto packed = packWeights(*module, architecture,
-                            inDirectory(library.name + ".safetensors"));
+  weights = directory.path();
+  llvm::sys::path::append(weights, library.name + ".safetensors");
+  auto packed = packWeights(*module, architecture, weights);
   if (!packed)
     return fail(packed.takeError());
   library.weights = *packed;
-  if (llvm::Error error = writeLibrary(options.output, library, levels))
+  if (llvm::Error error = writeLibrary(directory.path(), library, levels))
     return fail(std::move(error));
-  if (llvm::Error error = copyTokenizer(options.model, options.output))
+  if (llvm::Error error = copyTokenizer(options.model, directory.path()))
+    return fail(std::move(error));
+  // A tokenizer of another model goes.
+  SmallVector<StringRef> stale(std::begin(kTokenizerFiles),
+                               std::end(kTokenizerFiles));
+  if (llvm::Error error = directory.publish(stale))
     return fail(std::move(error));
   return success();
 }

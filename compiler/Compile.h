@@ -25,8 +25,8 @@ struct CompileOptions {
 };
 
 // Compiles; all errors have been printed to stderr when it fails. A failing
-// compilation leaves no half-written library behind: the weight file and the
-// library are written last, and removed again after an error.
+// compilation leaves what stood at `output` as it was, if that is a directory,
+// and no file otherwise.
 llvm::LogicalResult compile(mlir::MLIRContext &context,
                             const CompileOptions &options);
 

@@ -3,6 +3,7 @@
 // the data section starts at a multiple of 64 bytes.
 #include "compiler/codegen/WeightPacker.h"
 #include "compiler/codegen/NarrowFloats.h"
+#include "compiler/codegen/WriteFile.h"
 #include "compiler/frontend/WeightFile.h"
 #include "compiler/passes/Packing.h"
 #include "llvm/ADT/StringExtras.h"
@@ -250,11 +251,8 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
         weight.getWeightType().getElementType().isF64()
             ? writeWeight<double>(**file, weight, writer)
             : writeWeight<float>(**file, weight, writer);
-    if (error) {
-      os.close();
-      llvm::sys::fs::remove(path);
-      return error;
-    }
+    if (error)
+      return llvm::joinErrors(std::move(error), closeFile(os, path));
   }
   auto digest = writer.hash.final<KVC_IDENTITY_BYTES>();
   llvm::copy(digest, packed.identity.begin());
@@ -262,12 +260,7 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
   size_t at = header.find("kvc_identity\":\"") + strlen("kvc_identity\":\"");
   os.flush();
   os.pwrite(hex.data(), hex.size(), sizeof(length) + at);
-  os.close();
-  if (os.has_error()) {
-    std::error_code failure = os.error();
-    os.clear_error();
-    llvm::sys::fs::remove(path);
-    return llvm::createFileError(path, failure);
-  }
+  if (llvm::Error error = closeFile(os, path))
+    return error;
   return packed;
 }

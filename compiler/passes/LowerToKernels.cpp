@@ -64,7 +64,7 @@ LogicalResult ForwardLowering::checkSignature() {
   auto results = forward.getResultTypes();
   auto perToken = [](Type type, unsigned width) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 1 &&
+    return tensor && tensor.getRank() == 1 && tensor.isDynamicDim(0) &&
            tensor.getElementType().isInteger(width);
   };
   if (inputs.size() != 4 || !perToken(inputs[0], 32) ||
@@ -82,13 +82,14 @@ LogicalResult ForwardLowering::checkSignature() {
 }
 
 bool ForwardLowering::diesAt(Value tensor, Operation *op) {
-  // A buffer can be written over where the value's only later use is `op`, and
-  // the value is made in the block of `op`, once.
+  // A buffer can be written over where the value's only later use is `op`
+  // itself, not something inside of it, and the value is made in the block of
+  // `op`, once.
   if (tensor.getParentBlock() != op->getBlock())
     return false;
   return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
     Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
-    return ancestor == op || ancestor->isBeforeInBlock(op);
+    return user == op || (ancestor != op && ancestor->isBeforeInBlock(op));
   }) && llvm::count(op->getOperands(), tensor) == 1;
 }
 
@@ -273,11 +274,23 @@ LogicalResult ForwardLowering::lowerLoop(KernelBuilder &b, scf::ForOp loop) {
     if (failed(lowerBlock(b, *loop.getBody())))
       return failure();
     auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    SmallVector<std::pair<Value, Value>> copies; // from, to
     for (auto [yielded, argument] :
          llvm::zip_equal(yield.getResults(), loop.getRegionIterArgs()))
       if (!isa<CacheType>(argument.getType()) &&
           buffer(yielded) != buffer(argument))
-        memref::CopyOp::create(b, buffer(yielded), buffer(argument));
+        copies.push_back({buffer(yielded), buffer(argument)});
+    // They happen at once: what another of them writes over is set aside first.
+    for (auto &[from, to] : copies)
+      if (llvm::is_contained(llvm::make_second_range(copies), from)) {
+        Value rows = memref::DimOp::create(b, from, b.index(0));
+        Value aside = memref::AllocOp::create(
+            b, cast<MemRefType>(from.getType()), ValueRange{rows});
+        memref::CopyOp::create(b, from, aside);
+        from = aside;
+      }
+    for (auto [from, to] : copies)
+      memref::CopyOp::create(b, from, to);
   }
   for (auto [argument, result] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
@@ -295,6 +308,16 @@ LogicalResult ForwardLowering::run() {
       !isa<LinearOp>(logits.getDefiningOp()))
     return forward.emitError()
            << "expected the logits of @forward to come from a kvc.linear";
+
+  // The logits' rows are those that the caller asked for.
+  Operation *source = logits.getDefiningOp();
+  while (source && !isa<SelectOp>(source))
+    source = source->getNumOperands() ? source->getOperand(0).getDefiningOp()
+                                      : nullptr;
+  if (!source || cast<SelectOp>(source).getRows() != body.getArgument(2))
+    return forward.emitError()
+           << "expected the logits of @forward to be those of the rows that a "
+              "kvc.select takes by its argument `outputs`";
 
   MLIRContext *context = forward.getContext();
   OpBuilder builder(forward);

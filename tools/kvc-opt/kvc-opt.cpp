@@ -54,6 +54,8 @@ struct CommandLine {
       cl::cat(category)};
   cl::opt<bool> skipCacheCheck{"test-skip-cache-check", cl::Hidden,
       cl::desc("compile what kvc-verify-cache-use rejects"), cl::cat(category)};
+  cl::opt<std::string> tile{"test-tile", cl::Hidden, cl::cat(category),
+      cl::desc("ROWSxPANELS: register tile of matrix products, for all targets")};
 };
 
 // A model, or .mlir with an option that only compilation has; everything else
@@ -116,6 +118,16 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
   if (!targets)
     return fail(llvm::toString(targets.takeError()));
   options.targets = *targets;
+  if (!commandLine.tile.empty()) {
+    kvc::TileShape tile;
+    auto [rows, panels] = StringRef(commandLine.tile).split('x');
+    if (rows.getAsInteger(10, tile.rows) || tile.rows < 1 ||
+        panels.getAsInteger(10, tile.panels) || tile.panels < 1)
+      return fail("--test-tile: expected ROWSxPANELS, but got " +
+                  commandLine.tile);
+    for (kvc::TargetDescription &target : options.targets)
+      target.tile = tile;
+  }
 
   MLIRContext context(registry);
   // Printing IR between passes needs one thread.
