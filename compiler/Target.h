@@ -18,7 +18,7 @@ struct TargetDescription {
   // The register tile of a matrix product in f32, chosen so that its sums fill
   // the registers but for the operands: 16 registers of 8 lanes hold 6x16 sums
   // (12), 32 registers of 16 lanes hold 14x32 (28). Measured forms:
-  // docs/kernels.md.
+  // docs/pipeline.md.
   TileShape tile;
 };
 

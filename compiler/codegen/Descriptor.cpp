@@ -46,6 +46,13 @@ kvc_type typeCode(mlir::Type type) {
                         : KVC_TYPE_BF16;
 }
 
+// "contiguous" for #kvc.contiguous.
+std::string layoutName(CacheType cache) {
+  std::string name;
+  llvm::raw_string_ostream(name) << cache.getLayout();
+  return llvm::StringRef(name).substr(strlen("#kvc.")).str();
+}
+
 llvm::GlobalVariable *makeGlobal(llvm::Module &module, llvm::Constant *value,
                                  llvm::StringRef name) {
   return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
@@ -99,7 +106,7 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
           .i64(d.cache.getCapacity())
           .i32(typeCode(d.arithmetic))
           .i32(typeCode(d.cache.getElementType()))
-          .text("contiguous")
+          .text(layoutName(d.cache))
           .i64(layout.getPositionsPerPage(d.cache))
           .i64(d.cache.getPagesPerSequence())
           .i64(layout.getPageBytes(d.cache))

@@ -17,12 +17,12 @@ func.func private @cache_c1_capacity(!kvc.cache<layers 2, kv_heads 2, capacity 0
 
 // -----
 
-// expected-error@+1 {{of key width of a cache to be positive, but got 0}}
+// expected-error@+1 {{expected the key width of a cache to be positive, but got 0}}
 func.func private @cache_c1_key(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 0, value 4, f16, #kvc.contiguous>)
 
 // -----
 
-// expected-error@+1 {{of value width of a cache to be positive, but got 0}}
+// expected-error@+1 {{expected the value width of a cache to be positive, but got 0}}
 func.func private @cache_c1_value(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 0, f16, #kvc.contiguous>)
 
 // -----
