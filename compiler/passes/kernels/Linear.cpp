@@ -38,10 +38,46 @@ struct Tile {
   void emit(Value firstRow, Value firstPanel, Value rowCount);
 
 private:
+  // The products of the rows with the panels of some matrices, from one loop.
+  SmallVector<Value> accumulate(ArrayRef<size_t> matrices,
+                                ArrayRef<Value> rowLoad,
+                                ArrayRef<Value> panelLoad);
   Value epilogue(SmallVector<Value> sums);
   void store(Value result, Value row, Value panel);
 };
 } // namespace
+
+SmallVector<Value> Tile::accumulate(ArrayRef<size_t> matrices,
+                                    ArrayRef<Value> rowLoad,
+                                    ArrayRef<Value> panelLoad) {
+  SmallVector<Value> sums; // [matrices][rows][panels]
+  for (size_t matrix : matrices)
+    for (int64_t r = 0; r != rows; ++r)
+      for (int64_t p = 0; p != panels; ++p) {
+        Value bias = kernel.biases[matrix];
+        sums.push_back(bias ? b.loadLanes(bias, b.mul(panelLoad[p], kLanes))
+                            : b.splat(0.0));
+      }
+  return b.forLoop(
+      b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
+      [&](Value k, ValueRange state) {
+        SmallVector<Value> w, next(state);
+        for (size_t matrix : matrices)
+          for (int64_t p = 0; p != panels; ++p)
+            w.push_back(b.loadLanes(kernel.weights[matrix],
+                                    {panelLoad[p], k, b.index(0)}));
+        // A row's input is used up before the next is loaded: one register.
+        for (int64_t r = 0; r != rows; ++r) {
+          Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));
+          for (size_t m = 0; m != matrices.size(); ++m)
+            for (int64_t p = 0; p != panels; ++p) {
+              Value &sum = next[(m * rows + r) * panels + p];
+              sum = b.fma(x, w[m * panels + p], sum);
+            }
+        }
+        return next;
+      });
+}
 
 void Tile::emit(Value firstRow, Value firstPanel, Value rowCount) {
   SmallVector<Value> rowIndex, panelIndex, rowLoad, panelLoad;
@@ -60,29 +96,15 @@ void Tile::emit(Value firstRow, Value firstPanel, Value rowCount) {
 
   // sums: [weights][rows][panels]
   SmallVector<Value> sums;
-  for (Value bias : kernel.biases)
-    for (int64_t r = 0; r != rows; ++r)
-      for (int64_t p = 0; p != panels; ++p)
-        sums.push_back(bias ? b.loadLanes(bias, b.mul(panelLoad[p], kLanes))
-                            : b.splat(0.0));
-  sums = b.forLoop(
-      b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
-      [&](Value k, ValueRange state) {
-        SmallVector<Value> w, next(state);
-        for (Value weight : kernel.weights)
-          for (int64_t p = 0; p != panels; ++p)
-            w.push_back(b.loadLanes(weight, {panelLoad[p], k, b.index(0)}));
-        // A row's input is used up before the next is loaded: one register.
-        for (int64_t r = 0; r != rows; ++r) {
-          Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));
-          for (size_t m = 0; m != kernel.weights.size(); ++m)
-            for (int64_t p = 0; p != panels; ++p) {
-              Value &sum = next[(m * rows + r) * panels + p];
-              sum = b.fma(x, w[m * panels + p], sum);
-            }
-        }
-        return next;
-      });
+  if (rows == 1) {
+    sums = accumulate(llvm::to_vector(llvm::seq(kernel.weights.size())),
+                      rowLoad, panelLoad);
+  } else {
+    // One matrix after the other: a panel that several rows share comes from
+    // the caches, which give one stream at the speed of the sums, not two.
+    for (size_t matrix : llvm::seq(kernel.weights.size()))
+      llvm::append_range(sums, accumulate({matrix}, rowLoad, panelLoad));
+  }
 
   int64_t perWeight = rows * panels;
   for (int64_t r = 0; r != rows; ++r)
@@ -138,10 +160,8 @@ void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
   // has two panels of each matrix.
   int64_t streams = 4 / kernel.weights.size();
   Tile row{b, kernel, 1, streams};
-  // The tile's sums fill the registers: f64 has half as many lanes in each, and
-  // a gated layer two sums for each output.
-  int64_t scale = kernel.weights.size() *
-                  (b.arithmetic.getIntOrFloatBitWidth() / 32);
+  // The tile's sums fill the registers: f64 has half as many lanes in each.
+  int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
   Tile tile{b, kernel, std::max<int64_t>(1, shape.rows / scale), shape.panels};
   // A task is a panel group by a block of rows that stays in the second-level
   // cache.
