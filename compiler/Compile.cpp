@@ -53,6 +53,20 @@ private:
 
 LogicalResult Compilation::load() {
   if (StringRef(options.model).ends_with(".mlir")) {
+    // What the file says is not the command line's to change.
+    const char *option = options.stage == Stage::Spec      ? "--emit=spec"
+                         : !options.build.cacheType.empty()  ? "--cache"
+                         : !options.build.weightType.empty() ? "--weights"
+                         : options.build.capacity            ? "--capacity"
+                                                             : nullptr;
+    if (option)
+      return fail(llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          llvm::Twine(option) + ": expected a model that a front end reads, but "
+          "got " + options.model));
+    if (std::error_code code = llvm::sys::fs::access(
+            options.model, llvm::sys::fs::AccessMode::Exist))
+      return fail(llvm::createFileError(options.model, code));
     module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return failure();

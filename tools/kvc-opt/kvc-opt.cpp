@@ -4,6 +4,7 @@
 #include "compiler/passes/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -12,6 +13,7 @@
 #include "test/lib/RestartPositions.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 namespace cl = llvm::cl;
@@ -133,6 +135,11 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
   // Printing IR between passes needs one thread.
   context.disableMultithreading();
   context.loadAllAvailableDialects();
+  // Prints the line of an .mlir file that a diagnostic is about.
+  llvm::SourceMgr sources;
+  std::optional<SourceMgrDiagnosticHandler> handler;
+  if (StringRef(options.model).ends_with(".mlir"))
+    handler.emplace(sources, &context);
   return asMainReturnCode(kvc::compile(context, options));
 }
 
