@@ -46,3 +46,6 @@ if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= set(flags):
 if config.sanitize:
     config.available_features.add("sanitize")
     config.available_features.add("sanitize-" + config.sanitize)
+    # LLVM's arenas poison what they have not handed out, but the packages' half
+    # of that code isn't instrumented and hands out without unpoisoning.
+    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
