@@ -1,0 +1,67 @@
+// RUN: kvc-opt %s --kvc-expand-math -o %t
+// RUN: FileCheck %s --input-file=%t
+// RUN: FileCheck %s --input-file=%t --check-prefix=BFLOAT
+// Numbers: expand-math.test.
+
+// Only arithmetic is left, multiply-adds that are fused by name, and the same for
+// a scalar and for lanes.
+// CHECK-NOT: math.{{exp|erfc|sin|cos}}
+// CHECK-LABEL: func.func @exp_f32
+// CHECK: math.fma {{.*}} : f32
+// CHECK: arith.shrsi {{.*}} : i32
+// CHECK-LABEL: func.func @exp_lanes
+// CHECK: math.fma {{.*}} : vector<16xf64>
+// CHECK: arith.shrsi {{.*}} : vector<16xi64>
+func.func @exp_f32(%x: f32) -> f32 {
+  %y = math.exp %x : f32
+  return %y : f32
+}
+func.func @exp_lanes(%x: vector<16xf64>) -> vector<16xf64> {
+  %y = math.exp %x : vector<16xf64>
+  return %y : vector<16xf64>
+}
+
+// CHECK-LABEL: func.func @erfc
+// CHECK: math.absf
+// CHECK-NOT: math.erfc
+func.func @erfc(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.erfc %x : vector<16xf32>
+  return %y : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @turn
+// CHECK-NOT: math.{{sin|cos}}
+// CHECK: return
+func.func @turn(%x: vector<16xf64>) -> (vector<16xf64>, vector<16xf64>) {
+  %s = math.sin %x : vector<16xf64>
+  %c = math.cos %x : vector<16xf64>
+  return %s, %c : vector<16xf64>, vector<16xf64>
+}
+
+// Correctly rounded everywhere as they are.
+// CHECK-LABEL: func.func @kept
+// CHECK: math.sqrt
+// CHECK: math.fma
+// CHECK: arith.truncf {{.*}} : f32 to f16
+// CHECK: arith.extf {{.*}} : f16 to f32
+func.func @kept(%x: f32) -> f32 {
+  %s = math.sqrt %x : f32
+  %f = math.fma %s, %x, %x : f32
+  %h = arith.truncf %f : f32 to f16
+  %y = arith.extf %h : f16 to f32
+  return %y : f32
+}
+
+// bf16 in integers.
+// BFLOAT-LABEL: func.func @bfloat
+// BFLOAT-NOT: arith.truncf
+// BFLOAT: arith.trunci {{.*}} : vector<16xi32> to vector<16xi16>
+// BFLOAT: arith.bitcast {{.*}} : vector<16xi16> to vector<16xbf16>
+// BFLOAT-NOT: arith.extf
+// BFLOAT: arith.extui {{.*}} : vector<16xi16> to vector<16xi32>
+// BFLOAT: return
+func.func @bfloat(%x: vector<16xf32>) -> vector<16xf32> {
+  %b = arith.truncf %x : vector<16xf32> to vector<16xbf16>
+  %y = arith.extf %b : vector<16xbf16> to vector<16xf32>
+  return %y : vector<16xf32>
+}
