@@ -75,8 +75,10 @@ struct Scanner {
           return failed("a value");
         ++at;
         break;
-      default: // a number or a word
-        while (at != end && !strchr(",:]}[{\" \t\r\n", *at))
+      default: // a number or a word, which no control character is part of
+        if (uint8_t(*at) < ' ')
+          return failed("a value");
+        while (at != end && uint8_t(*at) > ' ' && !strchr(",:]}[{\"", *at))
           ++at;
       }
     } while (depth > 0);

@@ -92,6 +92,19 @@ void metadata() {
     CHECK(scan(text, int64_t(strlen(text)), value) != nullptr);
   CHECK(scan("{}", 2, value) == nullptr && !*value);
 
+  // Whatever byte stands anywhere, the scan ends.
+  for (const char *text : good)
+    for (size_t i = 0, length = strlen(text); i < length; ++i)
+      for (int byte = 0; byte < 256; ++byte) {
+        char broken[128] = "";
+        CHECK(length < sizeof broken);
+        memcpy(broken, text, length);
+        broken[i] = char(byte);
+        scan(broken, int64_t(length), value);
+      }
+  CHECK(strcmp(scan("{\"a\":[\0]}", 9, value), "a value") == 0);
+  CHECK(strcmp(scan("{\"a\":\1}", 7, value), "a value") == 0);
+
   // Depth costs no stack.
   constexpr int64_t depth = 1 << 20;
   auto deep = std::make_unique<char[]>(depth);
