@@ -48,6 +48,10 @@ kvc_status check(const Request &request) {
                 static_cast<long long>(request.stopCount));
   if (request.stopCount > 0 && !request.stopTokens)
     return failNull("stop_tokens");
+  if (request.promptCount < 0)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected prompt_count to be at least 0, but got %lld",
+                static_cast<long long>(request.promptCount));
   if (request.count == 0)
     return KVC_OK;
   if (request.promptCount < 1)
@@ -62,14 +66,14 @@ kvc_status check(const Request &request) {
       request.count - 1 > room - request.promptCount)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld holds %lld of %lld positions, and a prompt of "
-                "%lld tokens with %lld to generate adds %lld less one",
+                "%lld tokens with %lld to generate adds %llu less one",
                 static_cast<long long>(request.sequence),
                 static_cast<long long>(length),
                 static_cast<long long>(request.session->capacity),
                 static_cast<long long>(request.promptCount),
                 static_cast<long long>(request.count),
-                static_cast<long long>(request.promptCount) +
-                    static_cast<long long>(request.count));
+                static_cast<unsigned long long>(request.promptCount) +
+                    static_cast<unsigned long long>(request.count));
   return KVC_OK;
 }
 

@@ -123,6 +123,22 @@ static void refuses(kvc_session *session) {
                 KVC_OUT_OF_CAPACITY,
                 "sequence 0 holds 5 of 40 positions, and a prompt of 36 tokens "
                 "with 1 to generate adds 37 less one");
+  CHECK_REFUSED(kvc_generate(session, 0, prompt, 5, INT64_MAX, NULL, NULL, 0,
+                             NULL, NULL, NULL, &made),
+                KVC_OUT_OF_CAPACITY,
+                "sequence 0 holds 5 of 40 positions, and a prompt of 5 tokens "
+                "with 9223372036854775807 to generate adds "
+                "9223372036854775812 less one");
+  CHECK_REFUSED(kvc_generate(session, 0, prompt, INT64_MAX, INT64_MAX, NULL,
+                             NULL, 0, NULL, NULL, NULL, &made),
+                KVC_OUT_OF_CAPACITY,
+                "sequence 0 holds 5 of 40 positions, and a prompt of "
+                "9223372036854775807 tokens with 9223372036854775807 to "
+                "generate adds 18446744073709551614 less one");
+  CHECK_REFUSED(kvc_generate(session, 0, prompt, -1, 0, NULL, NULL, 0, NULL,
+                             NULL, NULL, &made),
+                KVC_INVALID_ARGUMENT,
+                "expected prompt_count to be at least 0, but got -1");
   CHECK_REFUSED(kvc_generate(session, 0, prompt, 5, -1, NULL, NULL, 0, NULL,
                              NULL, NULL, &made),
                 KVC_INVALID_ARGUMENT,
@@ -177,6 +193,7 @@ static void goes_back(kvc_session *session) {
   int32_t first[10], again[10];
   int64_t made = 77;
   fake_broken_row = fake_rows_computed + 4;
+  first[4] = -7;
   CHECK_FAILS(kvc_generate(session, 0, prompt, 5, 10, sampler, NULL, 0, NULL,
                            NULL, first, &made),
               KVC_INVALID_ARGUMENT,
@@ -187,7 +204,9 @@ static void goes_back(kvc_session *session) {
   CHECK_EQUAL(made, 77);
   CHECK_OK(kvc_generate(session, 0, prompt, 5, 10, sampler, NULL, 0, NULL, NULL,
                         again, &made));
+  /* What was chosen before the failure was written, and nothing after it. */
   CHECK(memcmp(first, again, 4 * sizeof *first) == 0);
+  CHECK_EQUAL(first[4], -7);
 
   /* The same seed gives the same tokens; a sampler goes on, it does not start
    * anew. */
