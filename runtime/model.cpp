@@ -33,7 +33,9 @@ kvc_status checkLibrary(const kvc_library *library,
     int64_t value, least;
   } fields[] = {
       {"vocab", library->vocab, 1},
+      {"width", library->width, 1},
       {"layers", library->layers, 1},
+      {"heads", library->heads, 1},
       {"kv_heads", library->kv_heads, 1},
       {"key_width", library->key_width, 1},
       {"value_width", library->value_width, 1},

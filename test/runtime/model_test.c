@@ -76,6 +76,10 @@ static void rejects_libraries(void) {
   CHECK_LIBRARY(library.vocab = (int64_t)1 << 31,
                 "library fake: expected vocab to fit 32 bits, but got "
                 "2147483648");
+  CHECK_LIBRARY(library.width = 0, "library fake: expected width to be at "
+                                   "least 1, but got 0");
+  CHECK_LIBRARY(library.heads = -3, "library fake: expected heads to be at "
+                                    "least 1, but got -3");
   CHECK_LIBRARY(library.max_tokens = 0, "library fake: expected max_tokens to "
                                         "be at least 1, but got 0");
   CHECK_LIBRARY(library.kernels_count = 0,
