@@ -103,6 +103,16 @@ static void rejects_malformed_headers(void) {
   expect(KVC_IO, "header: expected a string at byte 51");
   replace(":[256]", ":[256 ");
   CHECK(open_file() == KVC_IO);
+  replace(":[256]", ":[~56]");
+  for (long i = 0; i < length; ++i)
+    if (bytes[i] == '~') {
+      bytes[i] = 0;
+      write_file(length);
+      char rest[64];
+      snprintf(rest, sizeof rest, "header: expected a value at byte %ld", i);
+      expect(KVC_IO, rest);
+      break;
+    }
   replace("}}     ", "}}    }");
   CHECK(open_file() == KVC_IO);
 }
@@ -123,6 +133,11 @@ static void survives_damage(void) {
       write_file(length);
       opened += open_file() == KVC_OK;
     }
+  /* The data section is not read. */
+  memcpy(bytes, valid, sizeof valid);
+  bytes[length - 1] ^= 1;
+  write_file(length);
+  CHECK_OK(open_file());
   /* Some flips say the same: blanks, and the entry that we don't read. */
   CHECK(opened > 0 && opened < 8 * (length - 256) / 2);
 }

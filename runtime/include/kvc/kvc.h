@@ -39,7 +39,8 @@
  * the number of positions that a sequence can hold.
  *
  * Errors. A function that can fail returns a kvc_status and writes results
- * through its out_ parameters only on KVC_OK. A call that fails leaves model,
+ * through its out_ parameters only on KVC_OK, except where its comment says
+ * otherwise. A call that fails leaves model,
  * session and sampler as they were. kvc_last_error() says what was expected and
  * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
  *
@@ -92,7 +93,8 @@ typedef struct kvc_model kvc_model;
 /* Opens a model: `library` comes from the generated header's accessor and must
  * stay loaded while the model or a session of it lives; `weights_path` names the
  * .safetensors file that was written with it, which is mapped read-only. The
- * caller closes the model.
+ * caller closes the model. The file's identity is read from its header and not
+ * computed again: a byte that has changed in the weights goes unnoticed.
  * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
  * file has another identity or size, or this machine lacks a CPU feature that
  * every level of the library needs; KVC_IO when the file can't be read, is
@@ -281,7 +283,9 @@ typedef int (*kvc_token_callback)(void *user, int32_t token);
  *   sampler      for the model's vocab and arithmetic type; NULL: greedy
  *   stop_tokens  [stop_count]; one of them ends the generation as its last token
  *   callback     may be NULL; `user` is passed on to it
- *   out_tokens   [count], may be NULL; the new tokens, without the prompt
+ *   out_tokens   [count], may be NULL; the new tokens, without the prompt. Each
+ *                is written when it is chosen, so that after a failure those
+ *                before it are there
  *   out_count    may be NULL; how many there are
  *
  * When a row can't be sampled (see kvc_sampler_sample), sequence and sampler go
