@@ -37,6 +37,7 @@ Output
   --time             print where time and memory went, to standard error
 
 How it runs; none of these changes a bit of the output
+  --device cpu       where: cpu (default), all that libraries have code for now
   --chunks 5,3,1     feed the prompt in chunks of these sizes, repeated until it
                      is used up
   --no-cache         forward the whole prefix again for each token
@@ -151,6 +152,8 @@ bool setValue(Options &options, const Argument &argument) {
   else if (name == "--capacity")
     options.capacity =
         argument.integer(1, INT64_MAX, "a number of positions above 0");
+  else if (name == "--device")
+    options.device = argument.value;
   else if (name == "--cpu")
     options.cpuLevel = argument.value;
   else
@@ -172,9 +175,14 @@ void checkTogether(const Options &options, const std::set<std::string> &given) {
   if (options.noCache && !options.chunks.empty())
     die("--chunks: expected no --no-cache with it, which forwards whole "
         "prefixes");
-  for (const char *name : {"--logits", "--cpu"})
-    if (given.count(name) &&
-        (name[2] == 'l' ? options.logits : options.cpuLevel).empty())
+  const struct {
+    const char *name;
+    const std::string &value;
+  } names[] = {{"--logits", options.logits},
+               {"--device", options.device},
+               {"--cpu", options.cpuLevel}};
+  for (const auto &[name, value] : names)
+    if (given.count(name) && value.empty())
       die("%s: expected a name, but got nothing", name);
 }
 

@@ -29,6 +29,7 @@ struct Options {
   bool time = false;
   bool poison = false;
 
+  std::string device = "cpu";
   int32_t threads = 0;  // 0: all CPUs
   int64_t capacity = 0; // 0: the model's
   std::string cpuLevel; // empty: the best

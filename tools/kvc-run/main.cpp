@@ -105,6 +105,16 @@ void printDetails(const Times &times, const kvc_model *model,
           static_cast<long long>(state.workspace_bytes));
 }
 
+// The ABI has CPU levels and no other device.
+void checkDevice(const kvc_model *model, const std::string &device) {
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  must(kvc_model_query(model, &info));
+  if (device != "cpu")
+    die("--device: expected cpu (all that library %s has code for), but got %s",
+        info.name, device.c_str());
+}
+
 kvc_session *createSession(const kvc_model *model, const Options &options) {
   kvc_session_params params;
   kvc_session_params_init(&params);
@@ -128,6 +138,7 @@ int main(int argc, char **argv) {
   Library library = loadLibrary(options.directory);
   kvc_model *model = nullptr;
   must(kvc_model_open(library.library, library.weightsPath.c_str(), &model));
+  checkDevice(model, options.device);
   Text text(options.directory);
   times.loaded = now();
 
