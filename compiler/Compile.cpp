@@ -236,17 +236,15 @@ LogicalResult Compilation::emitLibrary() {
   llvm::sys::path::append(weights, library.name + ".safetensors");
   auto packed = packWeights(*module, architecture, weights);
   if (!packed)
-    return fail(packed.takeError());
+    return fail(directory.describe(packed.takeError()));
   library.weights = *packed;
   if (llvm::Error error = writeLibrary(directory.path(), library, levels))
-    return fail(std::move(error));
+    return fail(directory.describe(std::move(error)));
   if (llvm::Error error = copyTokenizer(options.model, directory.path()))
-    return fail(std::move(error));
-  // A tokenizer of another model goes.
-  SmallVector<StringRef> stale(std::begin(kTokenizerFiles),
-                               std::end(kTokenizerFiles));
-  if (llvm::Error error = directory.publish(stale))
-    return fail(std::move(error));
+    return fail(directory.describe(std::move(error)));
+  if (llvm::Error error = directory.publish(
+          staleTokenizer(options.model, options.output)))
+    return fail(directory.describe(std::move(error)));
   return success();
 }
 

@@ -5,6 +5,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -55,12 +57,16 @@ static llvm::Error linkShared(llvm::StringRef archive, llvm::StringRef output) {
   llvm::SmallVector<llvm::StringRef> arguments{
       *driver, "-shared", "-o", output, "-Wl,--whole-archive", archive,
       "-Wl,--no-whole-archive", "-Wl,-z,noexecstack", "-lm"};
-  std::string message;
-  if (llvm::sys::ExecuteAndWait(*driver, arguments, std::nullopt, {}, 0, 0,
-                                &message) != 0)
-    return makeError("linking " + output + " by " + *driver + " failed" +
-                     (message.empty() ? "" : ": " + message));
-  return llvm::Error::success();
+  // What the linker says belongs to the error.
+  std::string log = (output + ".log").str(), message;
+  llvm::FileRemover remover(log);
+  if (llvm::sys::ExecuteAndWait(*driver, arguments, std::nullopt,
+                                {std::nullopt, log, log}, 0, 0, &message) == 0)
+    return llvm::Error::success();
+  if (auto said = llvm::MemoryBuffer::getFile(log))
+    message += (*said)->getBuffer().rtrim();
+  return makeError("linking " + output + " by " + *driver + " failed" +
+                   (message.empty() ? "" : ": " + message));
 }
 
 llvm::Error kvc::writeLibrary(llvm::StringRef directory,

@@ -1,8 +1,6 @@
 #include "compiler/codegen/StagedDirectory.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include <string>
-#include <vector>
 
 using namespace kvc;
 namespace fs = llvm::sys::fs;
@@ -10,14 +8,20 @@ namespace fs = llvm::sys::fs;
 StagedDirectory::~StagedDirectory() {
   if (!staging.empty())
     fs::remove_directories(staging);
-  if (made)
-    fs::remove(directory);
+  for (const std::string &folder : made)
+    fs::remove(folder);
 }
 
 llvm::Error StagedDirectory::open(llvm::StringRef path) {
   directory = path;
-  made = !fs::exists(directory);
-  std::error_code code = fs::create_directories(directory);
+  fs::file_status status;
+  for (llvm::StringRef folder = path;
+       !folder.empty() && fs::status(folder, status, /*follow=*/false) ==
+                              std::errc::no_such_file_or_directory;
+       folder = llvm::sys::path::parent_path(folder))
+    made.push_back(folder.str());
+  std::error_code code = fs::create_directories(
+      directory, /*IgnoreExisting=*/true, fs::all_all);
   if (!code)
     code = fs::make_absolute(directory);
   if (!code)
@@ -46,6 +50,15 @@ llvm::Error StagedDirectory::publish(llvm::ArrayRef<llvm::StringRef> stale) {
     if (std::error_code failure =
             fs::rename(in(staging, name), in(directory, name)))
       return llvm::createFileError(in(directory, name), failure);
-  made = false;
+  made.clear();
   return llvm::Error::success();
+}
+
+llvm::Error StagedDirectory::describe(llvm::Error error) const {
+  std::string text = llvm::toString(std::move(error));
+  std::string from(staging), to(directory);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+       at += to.size())
+    text.replace(at, from.size(), to);
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
 }

@@ -5,12 +5,14 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
 
 namespace kvc {
 
 // A directory that is filled aside, in a new folder inside of it. Destroyed
-// before `publish`, it leaves what stood there before, and a directory that
-// `open` has made goes again.
+// before `publish`, it leaves what stood there before, and the directories that
+// `open` has made go again.
 class StagedDirectory {
 public:
   StagedDirectory() = default;
@@ -23,10 +25,12 @@ public:
   // Moves what was written into the directory, over files of the same names. A
   // file there that `stale` names and that was not written goes.
   llvm::Error publish(llvm::ArrayRef<llvm::StringRef> stale);
+  // `error`, naming files as they would have been published.
+  llvm::Error describe(llvm::Error error) const;
 
 private:
   llvm::SmallString<256> directory, staging;
-  bool made = false; // by open
+  std::vector<std::string> made; // by open, the innermost first
 };
 
 } // namespace kvc

@@ -2,19 +2,22 @@
 #ifndef KVC_COMPILER_CODEGEN_TOKENIZERFILES_H
 #define KVC_COMPILER_CODEGEN_TOKENIZERFILES_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 namespace kvc {
 
-// The files of a tokenizer, all that kvc_tokenizer_open reads.
-inline constexpr llvm::StringLiteral kTokenizerFiles[] = {
-    "tokenizer.json", "tokenizer_config.json", "tokenizer.gguf"};
-
 // Copies the tokenizer of the model at `model` into `directory`, if it has one:
 // tokenizer.json and tokenizer_config.json of a Hugging Face directory, or
 // tokenizer.gguf, the metadata of a GGUF file.
 llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory);
+
+// Names of the files in `directory` that `model`, compiled into it, makes wrong:
+// a tokenizer's, where another compiled model stands. None where `model` itself
+// lies there: they are its own.
+llvm::ArrayRef<llvm::StringRef> staleTokenizer(llvm::StringRef model,
+                                               llvm::StringRef directory);
 
 } // namespace kvc
 
