@@ -13,9 +13,9 @@ namespace kvc {
 // tokenizer.gguf, the metadata of a GGUF file.
 llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory);
 
-// Names of the files in `directory` that `model`, compiled into it, makes wrong:
-// a tokenizer's, where another compiled model stands. None where `model` itself
-// lies there: they are its own.
+// Names of the files in `directory` that compiling `model` into it makes wrong: a
+// tokenizer's, where a compiled model stands. None where `model` itself lies
+// there: they are its own.
 llvm::ArrayRef<llvm::StringRef> staleTokenizer(llvm::StringRef model,
                                                llvm::StringRef directory);
 
