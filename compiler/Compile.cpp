@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -37,7 +38,7 @@ private:
                           llvm::function_ref<void(OpPassManager &)> build);
   LogicalResult describe();
   // One level's code of a copy of `module`, which is in the fused form.
-  llvm::Expected<LevelCode> compileLevel(const TargetDescription &target,
+  FailureOr<LevelCode> compileLevel(const TargetDescription &target,
                                          bool assembly);
   LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
   LogicalResult emitLibrary();
@@ -114,11 +115,13 @@ LogicalResult Compilation::describe() {
               "sequences, outputs, cache) -> (logits, cache)";
   library.name = named->str();
   // It names files, symbols and macros.
-  if (!llvm::all_of(library.name, [](char c) { return llvm::isAlnum(c) || c == '_'; }) ||
-      llvm::isDigit(library.name.front()))
+  StringRef name = library.name;
+  if (name.empty() || llvm::isDigit(name.front()) || name == "kvc" ||
+      name.starts_with("kvc_") ||
+      !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
     return module->emitError()
-           << "expected the module's name to be a C identifier, but got '"
-           << library.name << "'";
+           << "expected the module's name to be a C identifier that isn't the "
+              "runtime's (kvc, kvc_*), but got '" << name << "'";
   library.cache = cast<CacheType>(forward.getArgumentTypes().back());
   auto logits = dyn_cast<RankedTensorType>(forward.getResultTypes()[0]);
   if (!logits || logits.getRank() != 2)
@@ -142,27 +145,23 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
-llvm::Expected<LevelCode>
+FailureOr<LevelCode>
 Compilation::compileLevel(const TargetDescription &target, bool assembly) {
   bool reference = options.stage == Stage::Reference;
   OwningOpRef<ModuleOp> lowered(module->clone());
-  auto failed = [] {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "the lowering failed");
-  };
-  if (mlir::failed(runPasses(*lowered, [&](OpPassManager &pm) {
+  if (failed(runPasses(*lowered, [&](OpPassManager &pm) {
         if (reference)
           return buildReferencePipeline(pm);
         buildKernelPipeline(pm, target);
       })))
-    return failed();
+    return failure();
   if (!reference) {
     auto forward = lowered->lookupSymbol<func::FuncOp>("forward");
     library.workspaceBytes = std::max(
         library.workspaceBytes,
         forward->getAttrOfType<IntegerAttr>("kvc.workspace_bytes").getInt());
-    if (mlir::failed(runPasses(*lowered, buildLLVMPipeline)))
-      return failed();
+    if (failed(runPasses(*lowered, buildLLVMPipeline)))
+      return failure();
   }
   LevelCode code;
   code.target = target;
@@ -172,10 +171,10 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
   std::unique_ptr<llvm::Module> translated =
       translateForward(*lowered, llvmContext, code.entry);
   if (!translated)
-    return failed();
+    return failure();
   auto object = generateCode(*translated, target, assembly);
   if (!object)
-    return object.takeError();
+    return fail(object.takeError());
   code.object = std::move(*object);
   return code;
 }
@@ -219,8 +218,8 @@ LogicalResult Compilation::emitLibrary() {
     targets = targets.take_back();
   for (const TargetDescription &target : targets) {
     auto level = compileLevel(target, /*assembly=*/false);
-    if (!level)
-      return fail(level.takeError());
+    if (failed(level))
+      return failure();
     levels.push_back(std::move(*level));
   }
   // The reference packs its weights by rows.
@@ -261,8 +260,17 @@ LogicalResult Compilation::run() {
 
   bool reference =
       options.stage == Stage::Reference || options.stage == Stage::Linalg;
-  if (!options.skipCacheCheck && failed(runPasses(*module, [](OpPassManager &pm) {
-        pm.addPass(createVerifyCacheUse());
+  // @forward is the entry; the other functions are its parts.
+  for (auto function : module->getOps<func::FuncOp>())
+    if (function.getName() != "forward")
+      function.setPrivate();
+  if (failed(runPasses(*module, [&](OpPassManager &pm) {
+        if (!options.skipCacheCheck)
+          pm.addPass(createVerifyCacheUse());
+        pm.addPass(createInlinerPass());
+        pm.addPass(createSymbolDCEPass());
+        if (!options.skipCacheCheck)
+          pm.addPass(createVerifyForward());
       })))
     return failure();
   if (!reference && failed(runPasses(*module, buildFusedPipeline)))
@@ -287,8 +295,8 @@ LogicalResult Compilation::run() {
   }
   case Stage::Asm: {
     auto code = compileLevel(options.targets.front(), /*assembly=*/true);
-    if (!code)
-      return fail(code.takeError());
+    if (failed(code))
+      return failure();
     return writeText([&](llvm::raw_ostream &os) {
       os.write(code->object.data(), code->object.size());
     });

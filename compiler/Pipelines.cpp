@@ -9,8 +9,6 @@ using namespace kvc;
 
 void kvc::buildFusedPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
-  pm.addPass(createInlinerPass());
-  pm.addPass(createSymbolDCEPass());
   pm.addPass(createDeferCommit());
   pm.addPass(createFuse());
   pm.addPass(createPackWeights());

@@ -12,8 +12,8 @@ namespace kvc {
 // runtime cuts longer calls, which changes no bit.
 inline constexpr int64_t kMaxTokens = 512;
 
-// From a module whose cache uses are verified to the fused form
-// (`--emit=fused`): one function, each weight in its place.
+// From a module whose cache uses are verified and whose layers are inlined in
+// `@forward` to the fused form (`--emit=fused`), each weight in its place.
 void buildFusedPipeline(mlir::OpPassManager &pm);
 
 // From the fused form to vectors and loops over buffers (part of

@@ -13,9 +13,11 @@ static llvm::Error invalidTarget(const llvm::Twine &message) {
 // The features that tell the levels from lower ones, in the spelling of
 // /proc/cpuinfo: System V ABI for x86-64, micro-architecture levels.
 static const TargetDescription kLevels[] = {
-    {"x86-64-v4", "x86-64-v4", "", "avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma f16c bmi1 bmi2",
+    {"x86-64-v4", "x86-64-v4", "", "avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma f16c bmi1 bmi2 abm "
+     "movbe popcnt",
      512, {14, 2}},
-    {"x86-64-v3", "x86-64-v3", "", "avx2 fma f16c bmi1 bmi2", 256, {6, 1}},
+    {"x86-64-v3", "x86-64-v3", "", "avx2 fma f16c bmi1 bmi2 abm movbe popcnt",
+     256, {6, 1}},
 };
 
 static bool machineHas(const TargetDescription &target) {
@@ -23,8 +25,10 @@ static bool machineHas(const TargetDescription &target) {
   llvm::SmallVector<llvm::StringRef> needed;
   llvm::StringRef(target.features).split(needed, ' ');
   return llvm::all_of(needed, [&](llvm::StringRef name) {
-    // LLVM says bmi where /proc/cpuinfo says bmi1.
-    return features.lookup(name == "bmi1" ? "bmi" : name);
+    // LLVM's names for what /proc/cpuinfo calls bmi1 and abm.
+    return features.lookup(name == "bmi1"  ? "bmi"
+                           : name == "abm" ? "lzcnt"
+                                           : name);
   });
 }
 

@@ -4,6 +4,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvc;
@@ -73,6 +74,15 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
            << "expected the element type of a cache to be f64, f32, f16 or "
               "bf16, but got "
            << elementType;
+  // C4: sizes in 64 bits, with room for rounding the capacity up.
+  int64_t bytes = elementType.getIntOrFloatBitWidth() / 8, width = 0;
+  bool overflow = llvm::AddOverflow(keyWidth, valueWidth, width);
+  for (int64_t factor : {layers, kvHeads, width, capacity})
+    overflow |= llvm::MulOverflow(bytes, factor, bytes);
+  if (overflow || bytes > (int64_t(1) << 56))
+    return emitError() << "expected a sequence of a cache to have at most 2^56 "
+                          "bytes, but the product of layers, KV heads, widths, "
+                          "capacity and element size is larger";
   // C3: layout.
   if (!isa<LayoutAttrInterface>(layout))
     return emitError() << "expected the layout of a cache to be a layout "

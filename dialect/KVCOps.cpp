@@ -2,6 +2,7 @@
 // a verifier is one numbered constraint of KVCOps.td.
 #include "dialect/KVC.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include <cmath>
 
 using namespace mlir;
@@ -16,6 +17,20 @@ static int64_t widthOf(Value rows) {
 
 static Type elementOf(Value rows) {
   return cast<RankedTensorType>(rows.getType()).getElementType();
+}
+
+// Whether all have the same number of rows, as far as their types say it.
+static LogicalResult checkRowCount(Operation *op, ValueRange values) {
+  for (Value value : values.drop_front()) {
+    auto first = cast<RankedTensorType>(values.front().getType());
+    auto other = cast<RankedTensorType>(value.getType());
+    if (failed(verifyCompatibleShape({first.getDimSize(0)},
+                                     {other.getDimSize(0)})))
+      return op->emitOpError()
+             << "expected one number of rows (tokens), but got "
+             << first.getDimSize(0) << " and " << other.getDimSize(0);
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -38,6 +53,10 @@ LogicalResult WeightOp::verify() {
     return emitOpError()
            << "expected the element type to be f64, f32, f16 or bf16, but got "
            << element;
+  // C5: one layer number at most.
+  if (getSource().count("{}") > 1)
+    return emitOpError() << "expected the source to have {} once at most, but got "
+                         << getSourceAttr();
   // C3: only a matrix can be transposed.
   ArrayRef<int64_t> shape = getLayerShape();
   if (getTransposed() && shape.size() != 2)
@@ -100,6 +119,11 @@ LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getTableAttr() << "), but got "
                          << widthOf(getResult());
   return success();
+}
+
+LogicalResult EmbedOp::verify() {
+  // C3: rows.
+  return checkRowCount(*this, {getIds(), getResult()});
 }
 
 LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -186,7 +210,8 @@ LogicalResult SelectOp::verify() {
                             "element type of the input ("
                          << getInput().getType() << "), but got "
                          << getResult().getType();
-  return success();
+  // C2: rows.
+  return checkRowCount(*this, {getRows(), getResult()});
 }
 
 LogicalResult RotaryOp::verify() {
@@ -211,7 +236,8 @@ LogicalResult RotaryOp::verify() {
   if (!positive(getTheta().convertToDouble()) ||
       !llvm::all_of(divisors, positive))
     return emitOpError() << "expected theta and the divisors to be positive";
-  return success();
+  // C5: rows.
+  return checkRowCount(*this, {getInput(), getPositions()});
 }
 
 SmallVector<double> RotaryOp::getFrequencies() {
@@ -230,6 +256,11 @@ SmallVector<double> RotaryOp::getFrequencies() {
 // Cache
 //===----------------------------------------------------------------------===//
 
+LogicalResult PositionsOp::verify() {
+  // C1: rows.
+  return checkRowCount(*this, {getSequences(), getPositions()});
+}
+
 LogicalResult AppendOp::verify() {
   CacheType cache = getCache().getType();
   // C1: keys.
@@ -245,7 +276,8 @@ LogicalResult AppendOp::verify() {
            << "expected the values' width to be " << values
            << " (KV heads times value width of the cache), but got "
            << widthOf(getValues());
-  return success();
+  // C3: rows.
+  return checkRowCount(*this, {getKeys(), getValues(), getPositions(), getSequences()});
 }
 
 LogicalResult AttendOp::verify() {
@@ -263,7 +295,8 @@ LogicalResult AttendOp::verify() {
                             "be equal, but got "
                          << cache.getKeyWidth() << " and "
                          << cache.getValueWidth();
-  return success();
+  // C3: rows.
+  return checkRowCount(*this, {getQueries(), getPositions(), getSequences()});
 }
 
 // truncate(truncate(c, s, a), s, b) becomes truncate(c, s, min(a, b)) for
@@ -278,7 +311,7 @@ LogicalResult TruncateOp::canonicalize(TruncateOp op, PatternRewriter &rewriter)
       !matchPattern(inner.getLength(), m_ConstantInt(&innerLength)))
     return rewriter.notifyMatchFailure(op, "the lengths are not constants");
   Value length =
-      outerLength.slt(innerLength) ? op.getLength() : inner.getLength();
+      outerLength.ult(innerLength) ? op.getLength() : inner.getLength();
   rewriter.replaceOpWithNewOp<TruncateOp>(op, op.getType(), inner.getCache(),
                                           op.getSequence(), length);
   return success();

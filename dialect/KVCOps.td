@@ -48,6 +48,7 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     - C2: the element type is f64, f32, f16 or bf16.
     - C3: `transposed` needs a matrix.
     - C4: `paired_heads` is even and divides the rows.
+    - C5: the source has `{}` once at most.
 
     ```mlir
     kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64
@@ -96,6 +97,7 @@ def KVC_EmbedOp : KVC_WeightUser<"embed"> {
     the forward call.
     - C1: the table is a matrix [entries, width] that is not stacked.
     - C2: the result's width is the table's.
+    - C3: ids and result have one number of rows.
 
     ```mlir
     %x = kvc.embed %tokens in @token_embd : tensor<?xi32> -> tensor<?x576xf32>
@@ -104,6 +106,7 @@ def KVC_EmbedOp : KVC_WeightUser<"embed"> {
   let arguments = (ins KVC_Ids:$ids, FlatSymbolRefAttr:$table);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = "$ids `in` $table attr-dict `:` type($ids) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 class KVC_Norm<string mnemonic> : KVC_WeightUser<mnemonic,
@@ -261,6 +264,7 @@ def KVC_SelectOp : KVC_Op<"select", [Pure]> {
     Created by the front ends; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
     - C1: input and result have the same width and element type.
+    - C2: the rows to choose and the result have one number of rows.
 
     ```mlir
     %last = kvc.select %x rows %outputs : tensor<?x576xf32>, tensor<?xi64> -> tensor<?x576xf32>
@@ -290,6 +294,7 @@ def KVC_RotaryOp : KVC_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> 
     - C2: `dims` is even and at most `head_dim`.
     - C3: there is one divisor, or dims/2.
     - C4: theta and the divisors are positive.
+    - C5: input and positions have one number of rows.
 
     ```mlir
     %r = kvc.rotary %q at %positions head_dim 64 dims 64 theta 1.0e+05 : tensor<?x576xf32>, tensor<?xi64>
@@ -323,8 +328,8 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
     `kvc-verify-cache-use` rejects any other.
 
     Created by the front ends; lowered by `kvc-lower-to-linalg` and
-    `kvc-lower-to-kernels`. Reads the cache's lengths. No constraints beyond the
-    types.
+    `kvc-lower-to-kernels`. Reads the cache's lengths.
+    - C1: sequences and positions have one number of rows.
 
     ```mlir
     %positions = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
@@ -335,6 +340,7 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
   let assemblyFormat = [{
     $cache `of` $sequences attr-dict `:` type($cache) `,` type($sequences) `->` type($positions)
   }];
+  let hasVerifier = 1;
 }
 
 // Ops that take a cache and give the next one.
@@ -353,6 +359,7 @@ def KVC_AppendOp : KVC_CacheUpdate<"append"> {
     `kvc-lower-to-kernels`, in place.
     - C1: the keys' width is KV heads times key width of the cache.
     - C2: the values' width is KV heads times value width of the cache.
+    - C3: keys, values, positions and sequences have one number of rows.
 
     ```mlir
     %next = kvc.append %k, %v to %cache layer %layer at %positions of %sequences : tensor<?x24xf64>, tensor<?x24xf64>, !cache, tensor<?xi64>, tensor<?xi32>
@@ -385,6 +392,7 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]
     `kvc-lower-to-kernels`. Reads the cache.
     - C1: the queries' width is a multiple of KV heads times key width.
     - C2: key and value widths of the cache are equal.
+    - C3: queries, positions and sequences have one number of rows.
 
     ```mlir
     %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>

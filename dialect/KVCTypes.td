@@ -24,6 +24,7 @@ def KVC_CacheType : TypeDef<KVC_Dialect, "Cache"> {
     - C1: layers, KV heads, capacity and widths are positive.
     - C2: the element type is f64, f32, f16 or bf16.
     - C3: the layout implements the layout interface.
+    - C4: the keys and values of one sequence take at most 2^56 bytes.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$kvHeads,
                         "int64_t":$capacity, "int64_t":$keyWidth,

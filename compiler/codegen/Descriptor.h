@@ -3,10 +3,9 @@
 #define KVC_COMPILER_CODEGEN_DESCRIPTOR_H
 
 #include "compiler/codegen/Library.h"
+#include "compiler/codegen/Version.h"
 
 namespace kvc {
-
-inline constexpr llvm::StringLiteral kCompilerVersion = "kvc 0.1.0";
 
 // A constant `kvc_library` (abi.h), its kernels, and the accessor
 // `const kvc_library *<name>_library(void)`.

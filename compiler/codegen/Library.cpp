@@ -101,9 +101,13 @@ llvm::Error kvc::writeLibrary(llvm::StringRef directory,
   addMember(*descriptor);
 
   std::string archive = path("lib" + description.name + ".a");
-  if (llvm::Error error = llvm::writeArchive(
-          archive, members, llvm::SymtabWritingMode::NormalSymtab,
-          llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false))
+  // Through memory: LLVM's own writer of files aborts where the disk is full.
+  auto bytes = llvm::writeArchiveToBuffer(
+      members, llvm::SymtabWritingMode::NormalSymtab,
+      llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!bytes)
+    return bytes.takeError();
+  if (llvm::Error error = writeFile(archive, (*bytes)->getBuffer()))
     return error;
   if (llvm::Error error =
           linkShared(archive, path("lib" + description.name + ".so")))

@@ -3,6 +3,7 @@
 // the data section starts at a multiple of 64 bytes.
 #include "compiler/codegen/WeightPacker.h"
 #include "compiler/codegen/NarrowFloats.h"
+#include "compiler/codegen/Version.h"
 #include "compiler/codegen/WriteFile.h"
 #include "compiler/frontend/WeightFile.h"
 #include "compiler/passes/Packing.h"
@@ -70,7 +71,8 @@ template <typename Number> llvm::Error LayerReader<Number>::open() {
     fileShape = std::move(*shape);
     size_t rowAxis = weight.getTransposed() ? 1 : 0;
     if (fileShape.size() != layerShape.size() ||
-        fileShape[rowAxis] < int64_t(*weight.getFirstRow()) + rows ||
+        fileShape[rowAxis] < rows ||
+        int64_t(*weight.getFirstRow()) > fileShape[rowAxis] - rows ||
         (fileShape.size() == 2 && fileShape[1 - rowAxis] != columns))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
@@ -116,14 +118,23 @@ public:
     llvm::SmallVector<char, 64> padding(size, 0);
     bytes(padding.data(), size);
   }
+  // False where a finite number becomes infinite.
   template <typename Number>
-  void numbers(const Number *values, size_t count, mlir::Type type) {
-    if (type.isF64() || type.isF32())
-      return bytes(values, count * sizeof(Number));
+  bool numbers(const Number *values, size_t count, mlir::Type type) {
+    if (type.isF64() || type.isF32()) {
+      bytes(values, count * sizeof(Number));
+      return true;
+    }
+    uint16_t infinity = type.isF16() ? 0x7c00 : 0x7f80;
+    bool fits = true;
     narrow.resize(count);
-    for (size_t i = 0; i != count; ++i)
-      narrow[i] = type.isF16() ? toF16(float(values[i])) : toBF16(float(values[i]));
+    for (size_t i = 0; i != count; ++i) {
+      float value = float(values[i]);
+      narrow[i] = type.isF16() ? toF16(value) : toBF16(value);
+      fits &= (narrow[i] & 0x7fff) != infinity || std::isinf(value);
+    }
     bytes(narrow.data(), count * sizeof(uint16_t));
+    return fits;
   }
 
   int64_t written = 0;
@@ -133,6 +144,10 @@ private:
   llvm::raw_ostream &os;
   std::vector<uint16_t> narrow;
 };
+
+llvm::StringRef safetensorsType(mlir::Type type) {
+  return type.isF64() ? "F64" : type.isF32() ? "F32" : type.isF16() ? "F16" : "BF16";
+}
 
 // Writes every layer of `weight` in its packed shape; the type in memory is
 // double for f64 and float for the others.
@@ -156,14 +171,16 @@ llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
         for (int64_t c = 0; c != columns; ++c)
           block[c * panel + lane] = row[c];
       }
-      writer.numbers(block.data(), block.size(), type);
+      if (!writer.numbers(block.data(), block.size(), type))
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            file.path() + ": " + weight.getSource() +
+                ": expected numbers that " + safetensorsType(type) +
+                " can hold, but some of layer " + llvm::Twine(layer) +
+                " become infinite");
     }
   }
   return llvm::Error::success();
-}
-
-llvm::StringRef safetensorsType(mlir::Type type) {
-  return type.isF64() ? "F64" : type.isF32() ? "F32" : type.isF16() ? "F16" : "BF16";
 }
 
 // The header without its length, padded so that the data starts at a multiple
@@ -243,7 +260,15 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
   os << header;
 
   DataWriter writer(os);
-  writer.hash.update(("kvc abi " + llvm::Twine(KVC_ABI_VERSION) + "\n").str());
+  writer.hash.update((kCompilerVersion + " abi " + llvm::Twine(KVC_ABI_VERSION) +
+                      " numerics " + llvm::Twine(kNumericsVersion) + "\n")
+                         .str());
+  // Frequencies are baked into code as the compiling machine's libm gives them.
+  module.walk([&](RotaryOp rotary) {
+    for (double frequency : rotary.getFrequencies())
+      writer.hash.update(llvm::ArrayRef(
+          reinterpret_cast<const uint8_t *>(&frequency), sizeof(frequency)));
+  });
   writer.hash.update(architecture);
   for (auto weight : module.getOps<WeightOp>()) {
     writer.zeros(weight.getPacking()->getOffset() - writer.written);

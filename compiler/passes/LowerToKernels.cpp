@@ -1,6 +1,7 @@
 // kvc-lower-to-kernels: see Passes.td. Walks `@forward` op by op and has each
 // written as a kernel (kernels/) from buffers into a buffer.
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/VerifyForward.h"
 #include "compiler/passes/kernels/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,6 +17,10 @@ using namespace kvc;
 
 namespace {
 
+// A head's sums are unrolled, 16 elements a vector, and its scratch memory is on
+// a thread's stack.
+constexpr int64_t kMaxHeadWidth = 1024;
+
 // The arguments of a generated forward function, in the order of abi.h.
 enum ForwardArgument {
   kWeights, kPool, kPages, kLengths, kTokens, kSequences, kOutputs, kLogits,
@@ -29,13 +34,11 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult checkSignature();
   LogicalResult lowerBlock(KernelBuilder &b, Block &block);
   LogicalResult lowerLoop(KernelBuilder &b, scf::ForOp loop);
   LogicalResult lower(KernelBuilder &b, Operation *op);
 
   Value buffer(Value tensor) { return buffers.lookup(tensor); }
-  const CacheBuffers &cacheOf(Value) { return cache; }
   // A buffer for `tensor`, with as many rows as `like` (a tensor, too).
   Value allocate(KernelBuilder &b, Value tensor, Value like);
   // The same, or the buffer of `operand` if that is not needed any more.
@@ -44,7 +47,7 @@ private:
   Value weight(KernelBuilder &b, Operation *op, FlatSymbolRefAttr symbol,
                Value layer);
   Value scalar(Value index) { return index ? scalars.lookup(index) : Value(); }
-  LogicalResult lowerLinear(KernelBuilder &b, Operation *op, Value input,
+  void lowerLinear(KernelBuilder &b, Operation *op, Value input,
                             ArrayRef<FlatSymbolRefAttr> weights,
                             ArrayRef<FlatSymbolRefAttr> biases, Value layer,
                             std::optional<Activation> activation,
@@ -58,28 +61,6 @@ private:
   DenseMap<Value, Value> scalars; // index to index
   Value logits;                   // the tensor that is returned
 };
-
-LogicalResult ForwardLowering::checkSignature() {
-  auto inputs = forward.getArgumentTypes();
-  auto results = forward.getResultTypes();
-  auto perToken = [](Type type, unsigned width) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 1 && tensor.isDynamicDim(0) &&
-           tensor.getElementType().isInteger(width);
-  };
-  if (inputs.size() != 4 || !perToken(inputs[0], 32) ||
-      !perToken(inputs[1], 32) || !perToken(inputs[2], 64) ||
-      !isa<CacheType>(inputs[3]) || results.size() != 2 ||
-      !isa<RankedTensorType>(results[0]) || results[1] != inputs[3])
-    return forward.emitError()
-           << "expected @forward to take tokens (tensor<?xi32>), sequences "
-              "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
-              "give logits and the cache, but got "
-           << forward.getFunctionType();
-  if (!forward.getBody().hasOneBlock())
-    return forward.emitError() << "expected @forward to be one block";
-  return success();
-}
 
 bool ForwardLowering::diesAt(Value tensor, Operation *op) {
   // A buffer can be written over where the value's only later use is `op`
@@ -128,7 +109,7 @@ Value ForwardLowering::weight(KernelBuilder &b, Operation *op,
                     declaration.isStacked() ? scalar(layer) : Value());
 }
 
-LogicalResult ForwardLowering::lowerLinear(
+void ForwardLowering::lowerLinear(
     KernelBuilder &b, Operation *op, Value input,
     ArrayRef<FlatSymbolRefAttr> weights, ArrayRef<FlatSymbolRefAttr> biases,
     Value layer, std::optional<Activation> activation, Value residual) {
@@ -145,7 +126,6 @@ LogicalResult ForwardLowering::lowerLinear(
                       ? reuseOrAllocate(b, result, residual)
                       : allocate(b, result, input);
   emitLinear(b, kernel, tile);
-  return success();
 }
 
 LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
@@ -157,7 +137,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](PositionsOp o) {
-        emitPositions(b, cacheOf(o.getCache()), buffer(o.getSequences()),
+        emitPositions(b, cache, buffer(o.getSequences()),
                       allocate(b, o.getPositions(), o.getSequences()));
         return success();
       })
@@ -187,14 +167,16 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](LinearOp o) {
-        return lowerLinear(b, o, o.getInput(), {o.getWeightAttr()},
-                           {o.getBiasAttr()}, o.getLayer(), o.getActivation(),
-                           o.getResidual());
+        lowerLinear(b, o, o.getInput(), {o.getWeightAttr()},
+                    {o.getBiasAttr()}, o.getLayer(), o.getActivation(),
+                    o.getResidual());
+        return success();
       })
       .Case([&](GatedLinearOp o) {
-        return lowerLinear(b, o, o.getInput(), {o.getGateAttr(), o.getUpAttr()},
-                           {o.getGateBiasAttr(), o.getUpBiasAttr()},
-                           o.getLayer(), o.getActivation(), Value());
+        lowerLinear(b, o, o.getInput(), {o.getGateAttr(), o.getUpAttr()},
+                    {o.getGateBiasAttr(), o.getUpBiasAttr()}, o.getLayer(),
+                    o.getActivation(), Value());
+        return success();
       })
       .Case([&](ActivateOp o) {
         Value input = buffer(o.getInput());
@@ -220,13 +202,13 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](AppendOp o) {
-        emitAppend(b, cacheOf(o.getCache()), buffer(o.getKeys()),
+        emitAppend(b, cache, buffer(o.getKeys()),
                    buffer(o.getValues()), scalar(o.getLayer()),
                    buffer(o.getPositions()), buffer(o.getSequences()));
         return success();
       })
       .Case([&](AttendOp o) {
-        emitAttend(b, cacheOf(o.getCache()), buffer(o.getQueries()),
+        emitAttend(b, cache, buffer(o.getQueries()),
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
                    allocate(b, o.getResult(), o.getQueries()));
@@ -300,24 +282,18 @@ LogicalResult ForwardLowering::lowerLoop(KernelBuilder &b, scf::ForOp loop) {
 }
 
 LogicalResult ForwardLowering::run() {
-  if (failed(checkSignature()))
+  if (failed(verifyForward(forward)))
     return failure();
   Block &body = forward.getBody().front();
-  logits = cast<func::ReturnOp>(body.getTerminator()).getOperand(0);
-  if (logits.getParentBlock() != &body || !logits.getDefiningOp() ||
-      !isa<LinearOp>(logits.getDefiningOp()))
+  logits = body.getTerminator()->getOperand(0);
+  if (logits.getParentBlock() != &body || !logits.getDefiningOp<LinearOp>())
     return forward.emitError()
            << "expected the logits of @forward to come from a kvc.linear";
-
-  // The logits' rows are those that the caller asked for.
-  Operation *source = logits.getDefiningOp();
-  while (source && !isa<SelectOp>(source))
-    source = source->getNumOperands() ? source->getOperand(0).getDefiningOp()
-                                      : nullptr;
-  if (!source || cast<SelectOp>(source).getRows() != body.getArgument(2))
+  CacheType cacheType = cast<CacheType>(body.getArgument(3).getType());
+  if (cacheType.getKeyWidth() > kMaxHeadWidth)
     return forward.emitError()
-           << "expected the logits of @forward to be those of the rows that a "
-              "kvc.select takes by its argument `outputs`";
+           << "expected heads of at most " << kMaxHeadWidth
+           << " elements for the CPU, but got " << cacheType.getKeyWidth();
 
   MLIRContext *context = forward.getContext();
   OpBuilder builder(forward);
@@ -343,7 +319,7 @@ LogicalResult ForwardLowering::run() {
   buffers[body.getArgument(0)] = arguments[kTokens];
   buffers[body.getArgument(1)] = arguments[kSequences];
   buffers[body.getArgument(2)] = arguments[kOutputs];
-  cache = {cast<CacheType>(body.getArgument(3).getType()), arguments[kPool],
+  cache = {cacheType, arguments[kPool],
            arguments[kPages], arguments[kLengths]};
 
   builder.setInsertionPointToStart(entry);

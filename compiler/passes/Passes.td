@@ -25,12 +25,26 @@ def VerifyCacheUse : Pass<"kvc-verify-cache-use", "::mlir::ModuleOp"> {
   }];
 }
 
+def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
+  let summary = "checks that @forward stays inside what the runtime checks";
+  let description = [{
+    Generated code indexes memory without checks; the runtime's plan checks the
+    arguments of a call. So in `@forward`, inlined: sequences are its argument
+    1, token ids its argument 0, selected rows its argument 2; positions come
+    from `kvc.positions`; a layer is a constant or the variable of a loop with
+    constant bounds, within the layers of the cache and of the weights; a token
+    table has a row for each logit and a position table one for each position of
+    the capacity; and no op mixes rows of tokens with rows of outputs.
+  }];
+}
+
 def DeferCommit : Pass<"kvc-defer-commit", "::mlir::ModuleOp"> {
   let summary = "leaves the step's commit to the runtime";
   let description = [{
     In `@forward`, the entry of a generated library, `kvc.advance` of the
     returned cache goes: the runtime commits lengths itself, when all slices of
-    a call are computed.
+    a call are computed. It is an error if the step doesn't advance once, at its
+    end, or truncates, forks or reorders sequences, which only the runtime does.
 
     ```mlir
     %4 = kvc.advance %3 by %sequences      // before
@@ -127,9 +141,7 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
     Option<"tileRows", "tile-rows", "int64_t", "6",
       "rows of a matrix product's register tile (from the target description)">,
     Option<"tilePanels", "tile-panels", "int64_t", "1",
-      "panels of 16 columns of a matrix product's register tile">,
-    Option<"maxTokens", "max-tokens", "int64_t", "512",
-      "tokens of one call at most">];
+      "panels of 16 columns of a matrix product's register tile">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

@@ -60,28 +60,36 @@ struct CommandLine {
       cl::desc("ROWSxPANELS: register tile of matrix products, for all targets")};
 };
 
-// A model, or .mlir with an option that only compilation has; everything else
-// is mlir-opt's.
+// A model; or .mlir with an option that only compilation has, or with none but
+// -o DIR. Everything else is mlir-opt's.
 bool isCompilation(int argc, char **argv) {
-  bool compiles = false;
+  bool compiles = false, passes = false;
+  StringRef output;
   for (int i = 1; i != argc; ++i) {
     StringRef argument = argv[i];
     StringRef name = argument.ltrim('-').split('=').first;
-    if (argument.starts_with("-")) {
-      compiles |= name == "emit" || name == "target" || name == "cache" ||
-                  name == "weights" || name == "capacity";
-      if (name == "help")
-        return argc == 2;
-      // The value of an option is no model.
-      if (name == "o" && argument == "-o")
-        ++i;
+    if (!argument.starts_with("-")) {
+      compiles |= !argument.ends_with(".mlir") &&
+                  !argument.ends_with(".mlirbc") &&
+                  (llvm::sys::fs::is_directory(argument) ||
+                   argument.ends_with(".gguf") || argument.ends_with(".json"));
       continue;
     }
-    compiles |= !argument.ends_with(".mlir") && !argument.ends_with(".mlirbc") &&
-                (llvm::sys::fs::is_directory(argument) ||
-                 argument.ends_with(".gguf") || argument.ends_with(".json"));
+    if (name == "help")
+      return argc == 2;
+    // The value of -o is no model.
+    if (name == "o")
+      output = argument.contains('=') ? argument.split('=').second
+               : i + 1 != argc        ? StringRef(argv[++i])
+                                      : StringRef();
+    else if (name == "emit" || name == "target" || name == "cache" ||
+             name == "weights" || name == "capacity")
+      compiles = true;
+    else
+      passes = true;
   }
-  return compiles;
+  return compiles || (!passes && !output.empty() && output != "-" &&
+                      !output.ends_with(".mlir"));
 }
 
 int compileMain(int argc, char **argv, DialectRegistry &registry) {

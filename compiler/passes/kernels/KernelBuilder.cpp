@@ -262,8 +262,11 @@ Value KernelBuilder::activate(Value x, Activation activation) {
                                  arith::AddFOp::create(*this, constant(1.0), e));
   };
   switch (activation) {
-  case Activation::ReLU:
-    return max(x, constant(0.0));
+  case Activation::ReLU: {
+    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
+                                           constant(0.0));
+    return arith::SelectOp::create(*this, negative, constant(0.0), x);
+  }
   case Activation::SiLU:
     return logistic(x);
   case Activation::GELUTanh: {

@@ -1,0 +1,284 @@
+// kvc-verify-forward: see Passes.td.
+//
+// The runtime checks tokens, sequences, outputs and capacity before a call, and
+// generated code checks nothing. So what indexes memory has to come from there:
+// ids from the arguments, positions from kvc.positions, layers from a loop with
+// constant bounds. And there are two numbers of rows, one a token and one an
+// output, which must not meet in one op.
+#include "compiler/passes/VerifyForward.h"
+#include "compiler/passes/Passes.h"
+#include "dialect/KVC.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_VERIFYFORWARD
+#include "compiler/passes/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+class ForwardVerifier {
+public:
+  explicit ForwardVerifier(func::FuncOp forward) : forward(forward) {}
+  LogicalResult run();
+
+private:
+  enum class Rows { Tokens, Outputs };
+
+  LogicalResult checkSignature();
+  LogicalResult checkLogits();
+  LogicalResult checkOp(Operation *op);
+  LogicalResult checkRows(Operation *op);
+  LogicalResult checkEmbed(EmbedOp op);
+  LogicalResult checkLayer(Operation *op, Value layer, int64_t layers);
+  LogicalResult checkWeights(Operation *op, Value layer);
+  LogicalResult checkCacheAccess(Operation *op, CacheType cache, Value layer,
+                                 Value positions, Value sequences);
+  LogicalResult expectArgument(Operation *op, Value value, unsigned number,
+                               StringRef what);
+  LogicalResult expectPositions(Operation *op, Value positions);
+
+  func::FuncOp forward;
+  int64_t vocab = 0;
+  DenseMap<Value, Rows> rows; // of tensors with a row a token or an output
+};
+
+LogicalResult ForwardVerifier::checkSignature() {
+  auto inputs = forward.getArgumentTypes();
+  auto results = forward.getResultTypes();
+  auto isDynamic = [](Type type, int64_t rank) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == rank && tensor.isDynamicDim(0);
+  };
+  auto ids = [&](Type type, unsigned width) {
+    return isDynamic(type, 1) &&
+           cast<RankedTensorType>(type).getElementType().isInteger(width);
+  };
+  auto logits = [&](Type type) {
+    return isDynamic(type, 2) &&
+           !cast<RankedTensorType>(type).isDynamicDim(1) &&
+           (cast<RankedTensorType>(type).getElementType().isF32() ||
+            cast<RankedTensorType>(type).getElementType().isF64());
+  };
+  if (inputs.size() != 4 || !ids(inputs[0], 32) || !ids(inputs[1], 32) ||
+      !ids(inputs[2], 64) || !isa<CacheType>(inputs[3]) ||
+      results.size() != 2 || !logits(results[0]) || results[1] != inputs[3])
+    return forward.emitError()
+           << "expected @forward to take tokens (tensor<?xi32>), sequences "
+              "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
+              "give logits (tensor<?xVxf32> or f64) and the cache, but got "
+           << forward.getFunctionType();
+  if (!forward.getBody().hasOneBlock() ||
+      !isa<func::ReturnOp>(forward.getBody().front().getTerminator()))
+    return forward.emitError()
+           << "expected @forward to be one block that ends in a return";
+  vocab = cast<RankedTensorType>(results[0]).getDimSize(1);
+  rows[forward.getArgument(0)] = rows[forward.getArgument(1)] = Rows::Tokens;
+  rows[forward.getArgument(2)] = Rows::Outputs;
+  return success();
+}
+
+LogicalResult ForwardVerifier::expectArgument(Operation *op, Value value,
+                                              unsigned number, StringRef what) {
+  if (value == forward.getArgument(number))
+    return success();
+  return op->emitOpError() << "expected its " << what
+                           << " to be argument " << number
+                           << " of @forward, which the runtime has checked";
+}
+
+LogicalResult ForwardVerifier::expectPositions(Operation *op, Value positions) {
+  if (positions.getDefiningOp<PositionsOp>())
+    return success();
+  return op->emitOpError()
+         << "expected its positions to come from kvc.positions in @forward";
+}
+
+LogicalResult ForwardVerifier::checkLayer(Operation *op, Value layer,
+                                          int64_t layers) {
+  auto outside = [&](int64_t first, int64_t last) -> LogicalResult {
+    return op->emitOpError() << "expected layers from 0 to " << layers - 1
+                             << ", but got " << first << " to " << last;
+  };
+  APInt constant;
+  if (matchPattern(layer, m_ConstantInt(&constant))) {
+    int64_t number = constant.getSExtValue();
+    return number >= 0 && number < layers ? success()
+                                          : outside(number, number);
+  }
+  auto argument = dyn_cast<BlockArgument>(layer);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : scf::ForOp();
+  APInt first, end;
+  if (!loop || loop.getInductionVar() != layer ||
+      !matchPattern(loop.getLowerBound(), m_ConstantInt(&first)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&end)))
+    return op->emitOpError() << "expected its layer to be a constant or the "
+                                "variable of a loop with constant bounds";
+  if (first.isNegative() || end.getSExtValue() > layers)
+    return outside(first.getSExtValue(), end.getSExtValue() - 1);
+  return success();
+}
+
+// Every weight that `op` indexes by a layer has that layer.
+LogicalResult ForwardVerifier::checkWeights(Operation *op, Value layer) {
+  if (!layer)
+    return success();
+  for (NamedAttribute attribute : op->getAttrs())
+    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue())) {
+      auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+      if (weight && failed(checkLayer(op, layer, weight.getLayers())))
+        return failure();
+    }
+  return success();
+}
+
+LogicalResult ForwardVerifier::checkCacheAccess(Operation *op, CacheType cache,
+                                                Value layer, Value positions,
+                                                Value sequences) {
+  if (failed(checkLayer(op, layer, cache.getLayers())) ||
+      failed(expectPositions(op, positions)))
+    return failure();
+  return expectArgument(op, sequences, 1, "sequences");
+}
+
+LogicalResult ForwardVerifier::checkEmbed(EmbedOp op) {
+  auto table = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, op.getTableAttr());
+  int64_t entries = table.getLayerShape()[0];
+  if (op.getIds().getType().getElementType().isInteger(32)) {
+    if (entries < vocab)
+      return op.emitOpError()
+             << "expected the table " << op.getTableAttr() << " to have " << vocab
+             << " rows at least (the vocabulary), but got " << entries;
+    return expectArgument(op, op.getIds(), 0, "ids");
+  }
+  int64_t capacity = cast<CacheType>(forward.getArgumentTypes()[3]).getCapacity();
+  if (entries < capacity)
+    return op.emitOpError()
+           << "expected the table " << op.getTableAttr() << " to have " << capacity
+           << " rows at least (the capacity), but got " << entries;
+  return expectPositions(op, op.getIds());
+}
+
+// All tensors of `op` have the same number of rows, or it is the one op that
+// goes from tokens to outputs.
+LogicalResult ForwardVerifier::checkRows(Operation *op) {
+  if (auto select = dyn_cast<SelectOp>(op)) {
+    auto input = rows.find(select.getInput());
+    if (input != rows.end() && input->second != Rows::Tokens)
+      return op->emitOpError() << "expected to select from a row a token";
+    rows[select.getResult()] = Rows::Outputs;
+    return expectArgument(op, select.getRows(), 2, "rows");
+  }
+  std::optional<Rows> mine;
+  for (Value operand : op->getOperands()) {
+    auto found = rows.find(operand);
+    if (found == rows.end())
+      continue;
+    if (mine && *mine != found->second)
+      return op->emitOpError() << "expected operands of one number of rows, but "
+                                  "got a row a token and a row an output";
+    mine = found->second;
+  }
+  if (!mine)
+    return success();
+  for (Value result : op->getResults())
+    if (isa<RankedTensorType>(result.getType()))
+      rows[result] = *mine;
+  return success();
+}
+
+LogicalResult ForwardVerifier::checkOp(Operation *op) {
+  if (failed(checkRows(op)))
+    return failure();
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](func::CallOp call) -> LogicalResult {
+        return call.emitOpError() << "expected a call that can be inlined, but "
+                                  << call.getCalleeAttr()
+                                  << " calls itself or has no body";
+      })
+      .Case([&](scf::ForOp loop) -> LogicalResult {
+        for (auto [initial, argument] :
+             llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs()))
+          if (auto found = rows.find(initial); found != rows.end())
+            rows[argument] = found->second;
+        for (Operation &nested : loop.getBody()->without_terminator())
+          if (failed(checkOp(&nested)))
+            return failure();
+        // What is handed on has the rows of what came in.
+        auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+        for (auto [yielded, argument, result] :
+             llvm::zip_equal(yield.getResults(), loop.getRegionIterArgs(),
+                             loop.getResults())) {
+          auto in = rows.find(argument), out = rows.find(yielded);
+          if ((in == rows.end()) != (out == rows.end()) ||
+              (in != rows.end() && in->second != out->second))
+            return loop.emitOpError() << "expected each value of the loop to keep "
+                                         "its number of rows";
+          if (in != rows.end())
+            rows[result] = in->second;
+        }
+        return success();
+      })
+      .Case([&](EmbedOp o) { return checkEmbed(o); })
+      .Case([&](PositionsOp o) {
+        return expectArgument(o, o.getSequences(), 1, "sequences");
+      })
+      .Case<AppendOp, AttendOp>([&](auto o) {
+        return checkCacheAccess(o, o.getCache().getType(), o.getLayer(),
+                                o.getPositions(), o.getSequences());
+      })
+      .Case([&](RotaryOp o) { return expectPositions(o, o.getPositions()); })
+      .Case<RMSNormOp, LayerNormOp, LinearOp, GatedLinearOp>(
+          [&](auto o) { return checkWeights(o, o.getLayer()); })
+      .Default([&](Operation *other) -> LogicalResult {
+        for (Region &region : other->getRegions())
+          for (Operation &nested : region.getOps())
+            if (failed(checkOp(&nested)))
+              return failure();
+        return success();
+      });
+}
+
+// The logits' rows are those that the caller asked for.
+LogicalResult ForwardVerifier::checkLogits() {
+  auto terminator = cast<func::ReturnOp>(forward.getBody().front().getTerminator());
+  auto found = rows.find(terminator.getOperand(0));
+  if (found != rows.end() && found->second == Rows::Outputs)
+    return success();
+  return forward.emitError()
+         << "expected the logits of @forward to be those of the rows that a "
+            "kvc.select takes by its argument `outputs`";
+}
+
+LogicalResult ForwardVerifier::run() {
+  if (failed(checkSignature()))
+    return failure();
+  for (Operation &op : forward.getBody().front().without_terminator())
+    if (failed(checkOp(&op)))
+      return failure();
+  return checkLogits();
+}
+
+struct VerifyForward : kvc::impl::VerifyForwardBase<VerifyForward> {
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!forward || forward.isExternal()) {
+      getOperation().emitError("expected a function @forward");
+      return signalPassFailure();
+    }
+    if (failed(verifyForward(forward)))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+LogicalResult kvc::verifyForward(func::FuncOp forward) {
+  return ForwardVerifier(forward).run();
+}
