@@ -34,7 +34,8 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
     from `kvc.positions`; a layer is a constant or the variable of a loop with
     constant bounds, within the layers of the cache and of the weights; a token
     table has a row for each logit and a position table one for each position of
-    the capacity; and no op mixes rows of tokens with rows of outputs.
+    the capacity; no op mixes rows of tokens with rows of outputs; and lengths
+    change by one `kvc.advance` of the returned cache, and in no other way.
   }];
 }
 
@@ -43,8 +44,7 @@ def DeferCommit : Pass<"kvc-defer-commit", "::mlir::ModuleOp"> {
   let description = [{
     In `@forward`, the entry of a generated library, `kvc.advance` of the
     returned cache goes: the runtime commits lengths itself, when all slices of
-    a call are computed. It is an error if the step doesn't advance once, at its
-    end, or truncates, forks or reorders sequences, which only the runtime does.
+    a call are computed.
 
     ```mlir
     %4 = kvc.advance %3 by %sequences      // before

@@ -204,6 +204,10 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
                                   << " calls itself or has no body";
       })
       .Case([&](scf::ForOp loop) -> LogicalResult {
+        APInt step;
+        if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
+            !step.isStrictlyPositive())
+          return loop.emitOpError() << "expected a constant step of 1 or more";
         for (auto [initial, argument] :
              llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs()))
           if (auto found = rows.find(initial); found != rows.end())
@@ -266,6 +270,30 @@ LogicalResult ForwardVerifier::run() {
   return checkLogits();
 }
 
+// Lengths are the runtime's: the step commits once, at its end.
+LogicalResult verifyCommit(func::FuncOp forward) {
+  SmallVector<AdvanceOp> advances;
+  Operation *update = nullptr;
+  forward.walk([&](Operation *op) {
+    if (auto advance = dyn_cast<AdvanceOp>(op))
+      advances.push_back(advance);
+    if (isa<TruncateOp, ForkOp, ReorderOp>(op))
+      update = op;
+  });
+  if (update)
+    return update->emitOpError(
+        "expected outside of @forward: there only the runtime changes which "
+        "positions a sequence has");
+  Operation *terminator = forward.getBody().back().getTerminator();
+  if (advances.size() == 1 && advances[0]->hasOneUse() &&
+      *advances[0]->user_begin() == terminator)
+    return success();
+  return forward.emitError("expected @forward to commit its step by one "
+                           "kvc.advance of the cache that it returns, but got ")
+         << advances.size() << " of them"
+         << (advances.size() == 1 ? ", elsewhere" : "");
+}
+
 struct VerifyForward : kvc::impl::VerifyForwardBase<VerifyForward> {
   void runOnOperation() override {
     auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
@@ -273,7 +301,7 @@ struct VerifyForward : kvc::impl::VerifyForwardBase<VerifyForward> {
       getOperation().emitError("expected a function @forward");
       return signalPassFailure();
     }
-    if (failed(verifyForward(forward)))
+    if (failed(verifyForward(forward)) || failed(verifyCommit(forward)))
       signalPassFailure();
   }
 };

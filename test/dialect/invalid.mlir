@@ -37,6 +37,11 @@ func.func private @cache_c3(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4,
 
 // -----
 
+// expected-error@+1 {{expected a sequence of a cache to have at most 2^56 bytes}}
+func.func private @cache_c4(!kvc.cache<layers 2, kv_heads 4611686018427387904, capacity 20, key 8, value 8, f16, #kvc.contiguous>)
+
+// -----
+
 // expected-error@+1 {{expected a static vector or matrix after the axis of layers, but got 'tensor<2xf32>'}}
 kvc.weight @weight_c1_rank : tensor<2xf32> from "{}.w"
 
@@ -64,6 +69,20 @@ kvc.weight @weight_c4_divisor : tensor<12x4xf32> from "w" paired_heads 8
 
 // expected-error@+1 {{expected the width of paired heads to be even and to divide the rows (12), but got 3}}
 kvc.weight @weight_c4_odd : tensor<12x4xf32> from "w" paired_heads 3
+
+// -----
+
+// expected-error@+1 {{expected the source to have {} once at most, but got "l.{}.{}.w"}}
+kvc.weight @weight_c5 : tensor<2x4x4xf32> from "l.{}.{}.w"
+
+// -----
+
+kvc.weight @w : tensor<4x16xf32> from "w"
+func.func @embed_c3(%ids: tensor<3xi32>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.embed %ids in @w : tensor<3xi32> -> tensor<5x16xf32>
+  return
+}
 
 // -----
 
@@ -292,6 +311,49 @@ func.func @gated_linear_c4(%x: tensor<?x16xf32>) {
 func.func @select_c1(%x: tensor<?x16xf32>, %rows: tensor<?xi64>) {
   // expected-error@+1 {{expected the result to have the width and the element type of the input ('tensor<?x16xf32>'), but got 'tensor<?x8xf32>'}}
   %0 = kvc.select %x rows %rows : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @select_c2(%x: tensor<?x16xf32>, %rows: tensor<3xi64>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.select %x rows %rows : tensor<?x16xf32>, tensor<3xi64> -> tensor<5x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_c5(%x: tensor<3x16xf32>, %p: tensor<5xi64>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta 1.0e+04 : tensor<3x16xf32>, tensor<5xi64>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @positions_c1(%cache: !cache, %s: tensor<3xi32>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.positions %cache of %s : !cache, tensor<3xi32> -> tensor<5xi64>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @append_c3(%cache: !cache, %k: tensor<3x8xf32>, %v: tensor<3x8xf32>, %layer: index, %p: tensor<3xi64>, %s: tensor<5xi32>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.append %k, %v to %cache layer %layer at %p of %s : tensor<3x8xf32>, tensor<3x8xf32>, !cache, tensor<3xi64>, tensor<5xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c3(%cache: !cache, %q: tensor<3x8xf32>, %layer: index, %p: tensor<5xi64>, %s: tensor<3xi32>) {
+  // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
+  %0 = kvc.attend %q to %cache layer %layer at %p of %s scale 1.0 : tensor<3x8xf32>, !cache, tensor<5xi64>, tensor<3xi32>
   return
 }
 

@@ -1,7 +1,7 @@
 // Every op, type and attribute is parsed, printed, parsed and printed the same;
 // from the generic form too.
-// RUN: kvc-opt %s -o %t.1
-// RUN: kvc-opt %t.1 -o %t.2
+// RUN: kvc-opt %s > %t.1
+// RUN: kvc-opt %t.1 > %t.2
 // RUN: diff %t.1 %t.2
 // RUN: kvc-opt %s --mlir-print-op-generic | kvc-opt -o %t.3
 // RUN: diff %t.1 %t.3

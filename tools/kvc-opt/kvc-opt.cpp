@@ -63,12 +63,13 @@ struct CommandLine {
 // A model; or .mlir with an option that only compilation has, or with none but
 // -o DIR. Everything else is mlir-opt's.
 bool isCompilation(int argc, char **argv) {
-  bool compiles = false, passes = false;
+  bool compiles = false, passes = false, mlir = false;
   StringRef output;
   for (int i = 1; i != argc; ++i) {
     StringRef argument = argv[i];
     StringRef name = argument.ltrim('-').split('=').first;
     if (!argument.starts_with("-")) {
+      mlir |= argument.ends_with(".mlir");
       compiles |= !argument.ends_with(".mlir") &&
                   !argument.ends_with(".mlirbc") &&
                   (llvm::sys::fs::is_directory(argument) ||
@@ -88,7 +89,7 @@ bool isCompilation(int argc, char **argv) {
     else
       passes = true;
   }
-  return compiles || (!passes && !output.empty() && output != "-" &&
+  return compiles || (mlir && !passes && !output.empty() && output != "-" &&
                       !output.ends_with(".mlir"));
 }
 

@@ -252,8 +252,9 @@ kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
   %c0 = arith.constant 0 : index
   %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
-  // expected-error@+1 {{'scf.for' op expected the loop to carry rows and caches, but got 'index'}}
-  %i = scf.for %l = %c0 to %c0 step %c0 iter_args(%j = %c0) -> (index) {
+  // expected-error@+2 {{'scf.for' op expected the loop to carry rows and caches, but got 'index'}}
+  %c1 = arith.constant 1 : index
+  %i = scf.for %l = %c0 to %c1 step %c1 iter_args(%j = %c0) -> (index) {
     scf.yield %j : index
   }
   %chosen = kvc.select %x rows %outputs : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x16xf32>

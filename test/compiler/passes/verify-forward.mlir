@@ -1,0 +1,124 @@
+// What the runtime doesn't check must not index memory: one program for each way.
+// RUN: kvc-opt %s --split-input-file --verify-diagnostics --kvc-verify-forward
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+module {
+  kvc.weight @table : tensor<5x4xf32> from "table"
+  // The right program.
+  func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+    %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+    %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %n = scf.for %layer = %c0 to %c2 step %c1 iter_args(%c = %cache) -> (!cache) {
+      %next = kvc.append %x, %x to %c layer %layer at %p of %sequences : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+      scf.yield %next : !cache
+    }
+    %after = kvc.advance %n by %sequences : !cache, tensor<?xi32>
+    %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+    %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+    return %logits, %after : tensor<?x5xf32>, !cache
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected a function @forward}}
+module {}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  // expected-error@+1 {{expected its sequences to be argument 1 of @forward, which the runtime has checked}}
+  %p = kvc.positions %cache of %tokens : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<4x4xf32> from "table"
+kvc.weight @head : tensor<5x4xf32> from "head"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  // expected-error@+1 {{expected the table @table to have 5 rows at least (the vocabulary), but got 4}}
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @head : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{expected the table @table to have 8 rows at least (the capacity), but got 5}}
+  %x = kvc.embed %p in @table : tensor<?xi64> -> tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %layer = arith.constant 2 : index
+  // expected-error@+1 {{expected layers from 0 to 1, but got 2 to 2}}
+  %n = kvc.append %x, %x to %cache layer %layer at %p of %sequences : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %n by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  // expected-error@+1 {{expected operands of one number of rows, but got a row a token and a row an output}}
+  %mixed = arith.addf %chosen, %x : tensor<?x4xf32>
+  %logits = kvc.linear %mixed by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+// expected-error@+1 {{expected @forward to commit its step by one kvc.advance of the cache that it returns, but got 0 of them}}
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %cache : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+// expected-error@+1 {{expected the logits of @forward to be those of the rows that a kvc.select takes by its argument `outputs`}}
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %logits = kvc.linear %x by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
