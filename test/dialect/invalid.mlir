@@ -37,7 +37,8 @@ func.func private @cache_c3(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4,
 
 // -----
 
-// expected-error@+1 {{expected a page to have a positive multiple of 16 positions, but got 20}}
+// expected-error@+2 {{expected a page to have a positive multiple of 16 positions, but got 20}}
+// expected-error@+1 {{failed to parse KVC_CacheType parameter 'layout'}}
 func.func private @paged_c1(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.paged<20>>)
 
 // -----
