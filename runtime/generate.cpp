@@ -1,4 +1,5 @@
 #include "error.h"
+#include "page_table.h"
 #include "sampling.h"
 #include "session.h"
 
@@ -74,6 +75,15 @@ kvc_status check(const Request &request) {
                 static_cast<long long>(request.count),
                 static_cast<unsigned long long>(request.promptCount) +
                     static_cast<unsigned long long>(request.count));
+  int64_t pages = pagesToAppend(request.session, request.sequence,
+                                request.promptCount + request.count - 1);
+  const CachePool &pool = request.session->pool;
+  if (pages > pool.freeCount)
+    return fail(KVC_OUT_OF_CAPACITY,
+                "the pool has %lld of %lld pages free and the call takes %lld",
+                static_cast<long long>(pool.freeCount),
+                static_cast<long long>(pool.pageCount),
+                static_cast<long long>(pages));
   return KVC_OK;
 }
 
@@ -133,7 +143,7 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
       *out_count = made;
     return KVC_OK;
   }
-  session->lengths[sequence] = session->computed[sequence] = length;
+  cutSequence(session, sequence, length);
   if (sampler)
     sampler->generator = generator;
   return status;

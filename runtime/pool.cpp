@@ -2,13 +2,17 @@
 
 #include "error.h"
 
+#include <string.h>
+
 namespace kvc {
 
 constexpr int64_t pageAlignment = 64;
 
-kvc_status createPool(CachePool *pool, int64_t pageBytes, int64_t pageCount) {
+kvc_status createPool(CachePool *pool, const kvc_library *library,
+                      int64_t pageCount, bool poison) {
   *pool = {};
-  int64_t rounded, bytes;
+  int64_t pageBytes = library->page_bytes;
+  int64_t rounded, bytes, tokens;
   if (!add(pageBytes, pageAlignment - 1, &rounded) ||
       !multiply(rounded / pageAlignment * pageAlignment, pageCount, &bytes))
     return fail(
@@ -21,15 +25,50 @@ kvc_status createPool(CachePool *pool, int64_t pageBytes, int64_t pageCount) {
     return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
                 static_cast<long long>(bytes));
   pool->pageStride = rounded / pageAlignment * pageAlignment;
+  pool->pageCount = pageCount;
+  pool->positions = library->positions_per_page;
+  pool->references = allocate<int64_t>(pageCount);
+  pool->free = allocate<int64_t>(pageCount);
+  if (multiply(pageCount, pool->positions, &tokens))
+    pool->tokens = allocate<int32_t>(tokens);
+  if (!pool->references || !pool->free || !pool->tokens)
+    return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
+                static_cast<long long>(pageCount));
+  for (int64_t i = pageCount; i-- > 0;) // the first page is taken first
+    pool->free[pool->freeCount++] = i * pool->pageStride;
+  pool->poison = poison;
+  if (poison)
+    memset(pool->memory.address, 0xff, size_t(bytes));
   return KVC_OK;
 }
 
-void destroyPool(CachePool *pool) { unmap(&pool->memory); }
+void destroyPool(CachePool *pool) {
+  free(pool->tokens);
+  free(pool->free);
+  free(pool->references);
+  unmap(&pool->memory);
+}
+
+int64_t metadataBytes(const CachePool &pool) {
+  return pool.pageCount *
+         int64_t(sizeof *pool.references + sizeof *pool.free +
+                 sizeof *pool.tokens * size_t(pool.positions));
+}
 
 int64_t takePage(CachePool *pool) {
-  int64_t offset = pool->next;
-  pool->next += pool->pageStride;
-  return offset;
+  int64_t page = pool->free[--pool->freeCount];
+  referencesOf(*pool, page) = 1;
+  return page;
+}
+
+void holdPage(CachePool *pool, int64_t page) { ++referencesOf(*pool, page); }
+
+void dropPage(CachePool *pool, int64_t page) {
+  if (--referencesOf(*pool, page) > 0)
+    return;
+  if (pool->poison)
+    memset(pool->memory.address + page, 0xff, size_t(pool->pageStride));
+  pool->free[pool->freeCount++] = page;
 }
 
 } // namespace kvc

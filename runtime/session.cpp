@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "error.h"
 #include "memory.h"
+#include "page_table.h"
 #include "params.h"
 
 namespace kvc {
@@ -33,8 +34,9 @@ kvc_status checkParams(const kvc_library *library,
   return KVC_OK;
 }
 
-// Creates the pool and gives every sequence the pages of its capacity.
-kvc_status reservePages(kvc_session *session) {
+// Creates the pool and page tables that hold nothing.
+kvc_status reservePages(kvc_session *session,
+                        const kvc_session_params &params) {
   const kvc_library *library = session->model->library;
   int64_t perSequence = library->pages_per_sequence;
   int64_t used = (session->capacity - 1) / library->positions_per_page + 1;
@@ -46,12 +48,19 @@ kvc_status reservePages(kvc_session *session) {
                 "pages each",
                 static_cast<long long>(session->sequences),
                 static_cast<long long>(perSequence));
-  if (kvc_status status = createPool(&session->pool, library->page_bytes,
-                                     session->sequences * used))
-    return status;
   for (int64_t i = 0; i < entries; ++i)
-    session->pages[i] = i % perSequence < used ? takePage(&session->pool) : -1;
-  return KVC_OK;
+    session->pages[i] = -1;
+  int64_t all = session->sequences * used; // at most `entries`
+  if (params.pool_pages < 0 || params.pool_pages > all)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected pool_pages to be in 1..%lld (%lld for each of %lld "
+                "sequences), or 0 for all of them, but got %lld",
+                static_cast<long long>(all), static_cast<long long>(used),
+                static_cast<long long>(session->sequences),
+                static_cast<long long>(params.pool_pages));
+  return createPool(&session->pool, library,
+                    params.pool_pages ? params.pool_pages : all,
+                    params.poison);
 }
 
 kvc_status reserveBuffers(kvc_session *session) {
@@ -77,10 +86,6 @@ kvc_status reserveBuffers(kvc_session *session) {
   return KVC_OK;
 }
 
-void poison(Mapping *memory) {
-  memset(memory->address, 0xff, size_t(memory->bytes));
-}
-
 kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   const kvc_model *model = session->model;
   session->capacity =
@@ -93,15 +98,13 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
           ? kernelsOfLevel(model->library, params.cpu_level, &status)
           : model->kernels;
   if (status == KVC_OK)
-    status = reservePages(session);
+    status = reservePages(session, params);
   if (status == KVC_OK)
     status = reserveBuffers(session);
   if (status == KVC_OK)
     status = createThreads(session->threadCount, &session->threads);
-  if (status == KVC_OK && params.poison) {
-    poison(&session->pool.memory);
-    poison(&session->workspace);
-  }
+  if (status == KVC_OK && params.poison)
+    memset(session->workspace.address, 0xff, size_t(session->workspace.bytes));
   return status;
 }
 
@@ -226,7 +229,7 @@ kvc_status kvc_session_reset(kvc_session *session) {
   if (kvc_status status = checkSession(session))
     return status;
   for (int64_t i = 0; i < session->sequences; ++i)
-    session->lengths[i] = session->computed[i] = 0;
+    cutSequence(session, i, 0);
   return KVC_OK;
 }
 
@@ -251,6 +254,6 @@ kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                 static_cast<long long>(session->lengths[sequence]),
                 static_cast<long long>(sequence),
                 static_cast<long long>(length));
-  session->lengths[sequence] = session->computed[sequence] = length;
+  cutSequence(session, sequence, length);
   return KVC_OK;
 }

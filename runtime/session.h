@@ -18,12 +18,14 @@ struct kvc_session {
   int64_t sequences;
   int64_t capacity; // positions of one sequence
   kvc::CachePool pool;
-  int64_t *pages;   // [sequences, pages_per_sequence], -1: none
+  // [sequences, pages_per_sequence]; -1 beyond what the length needs
+  int64_t *pages;
   int64_t *lengths; // [sequences], committed
 
   // Of the forward call in progress. Between calls `computed` equals `lengths`.
   int64_t *computed; // [sequences], positions whose cells are written
-  int64_t *planned;  // [sequences], number of the call that last named it
+  int64_t *planned;  // [sequences], number of the plan that last named it,
+                     // negative when the sequence copies its last page
   int64_t callNumber;
   int32_t *tokens;        // [max_tokens], the slice
   int32_t *slots;         // [max_tokens], sequence of each token

@@ -68,7 +68,7 @@ extern "C" {
 typedef enum kvc_status {
   KVC_OK = 0,
   KVC_INVALID_ARGUMENT, /* an argument that no state would make right */
-  KVC_OUT_OF_CAPACITY,  /* more positions than a sequence has left */
+  KVC_OUT_OF_CAPACITY,  /* a sequence or the pool of pages has less left */
   KVC_OUT_OF_MEMORY,    /* the system gave no memory or no thread */
   KVC_IO,               /* a file that can't be read, or is malformed */
   KVC_INCOMPATIBLE      /* ABI, identity or CPU do not fit together */
@@ -149,6 +149,9 @@ typedef struct kvc_session_params {
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
    * type, so that a read of what nobody wrote shows. For tests. */
   int32_t poison;
+  /* Pages of the pool that the sequences share, at most what all of them can
+   * hold at capacity; 0: so many, and the pool is never short of one. */
+  int64_t pool_pages;
 } kvc_session_params;
 
 KVC_API void kvc_session_params_init(kvc_session_params *params);
@@ -222,8 +225,9 @@ typedef struct kvc_chunk {
  *                then of tokens. NULL is fine when no row is wanted.
  *   logits_rows  rows that `logits` has room for; room left over is not touched
  *
- * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence;
- * KVC_INVALID_ARGUMENT for everything else that is out of range. */
+ * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence, or the
+ * batch the pages that are free; KVC_INVALID_ARGUMENT for everything else that
+ * is out of range. */
 KVC_API kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
                                int64_t chunk_count, void *logits,
                                int64_t logits_rows);
