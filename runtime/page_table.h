@@ -36,6 +36,18 @@ void cutSequence(kvc_session *session, int64_t sequence, int64_t length);
 // Makes `to` a second holder of all that `from` holds.
 void shareSequence(kvc_session *session, int64_t from, int64_t to);
 
+// Makes each sequence i < count hold what order[i] held before.
+void reorderSequences(kvc_session *session, const int64_t *order,
+                      int64_t count);
+
+// Copies a sequence to one of another session of the same model, whose capacity
+// and pool must have the room.
+void copySequence(const kvc_session *fromSession, int64_t from,
+                  kvc_session *toSession, int64_t to);
+
+// Fills the fields of pages in the report of a session.
+void reportPages(const kvc_session *session, kvc_session_info *info);
+
 } // namespace kvc
 
 #endif

@@ -124,3 +124,29 @@ kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
 }
 
 } // namespace kvc
+
+using namespace kvc;
+
+void kvc_plan_info_init(kvc_plan_info *info) {
+  if (!info)
+    return;
+  *info = {};
+  info->size = sizeof *info;
+}
+
+kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
+                    int64_t chunk_count, kvc_plan_info *out_info) {
+  Plan plan;
+  if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
+    return status;
+  if (!out_info)
+    return failNull("out_info");
+  kvc_plan_info info;
+  kvc_plan_info_init(&info);
+  info.tokens = plan.tokens;
+  info.logits_rows = plan.rows;
+  info.new_pages = plan.newPages;
+  info.copied_pages = plan.copiedPages;
+  info.free_pages = session->pool.freeCount;
+  return writeInfo(out_info, info, "kvc_plan_info");
+}

@@ -29,9 +29,11 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
   pool->positions = library->positions_per_page;
   pool->references = allocate<int64_t>(pageCount);
   pool->free = allocate<int64_t>(pageCount);
+  pool->filled = allocate<int64_t>(pageCount);
   if (multiply(pageCount, pool->positions, &tokens))
     pool->tokens = allocate<int32_t>(tokens);
-  if (!pool->references || !pool->free || !pool->tokens)
+  if (!pool->references || !pool->free || !pool->filled ||
+      !pool->tokens)
     return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
                 static_cast<long long>(pageCount));
   for (int64_t i = pageCount; i-- > 0;) // the first page is taken first
@@ -44,6 +46,7 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
 
 void destroyPool(CachePool *pool) {
   free(pool->tokens);
+  free(pool->filled);
   free(pool->free);
   free(pool->references);
   unmap(&pool->memory);
@@ -51,7 +54,7 @@ void destroyPool(CachePool *pool) {
 
 int64_t metadataBytes(const CachePool &pool) {
   return pool.pageCount *
-         int64_t(sizeof *pool.references + sizeof *pool.free +
+         int64_t(3 * sizeof(int64_t) + // references, free, filled
                  sizeof *pool.tokens * size_t(pool.positions));
 }
 

@@ -19,6 +19,7 @@ struct CachePool {
   int64_t *references; // [pageCount], sequences that hold the page
   int64_t *free;       // [pageCount], a stack of the free pages
   int64_t freeCount;
+  int64_t *filled; // [pageCount], scratch: positions in use
   int32_t *tokens; // [pageCount, positions], whose keys and values they are
 };
 

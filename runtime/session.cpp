@@ -42,7 +42,8 @@ kvc_status reservePages(kvc_session *session,
   int64_t used = (session->capacity - 1) / library->positions_per_page + 1;
   int64_t entries;
   if (!multiply(session->sequences, perSequence, &entries) ||
-      !(session->pages = allocate<int64_t>(entries)))
+      !(session->pages = allocate<int64_t>(entries)) ||
+      !(session->reorderedPages = allocate<int64_t>(entries)))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for the page tables of %lld sequences with %lld "
                 "pages each",
@@ -68,11 +69,12 @@ kvc_status reserveBuffers(kvc_session *session) {
   session->lengths = allocate<int64_t>(session->sequences);
   session->computed = allocate<int64_t>(session->sequences);
   session->planned = allocate<int64_t>(session->sequences);
+  session->reorderedLengths = allocate<int64_t>(session->sequences);
   session->tokens = allocate<int32_t>(library->max_tokens);
   session->slots = allocate<int32_t>(library->max_tokens);
   session->outputs = allocate<int64_t>(library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
-      !session->tokens || !session->slots || !session->outputs)
+      !session->reorderedLengths || !session->tokens || !session->slots || !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
   if (!map(&session->workspace, library->workspace_bytes, /*hugePages=*/true))
@@ -106,6 +108,15 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   if (status == KVC_OK && params.poison)
     memset(session->workspace.address, 0xff, size_t(session->workspace.bytes));
   return status;
+}
+
+// Bytes of what is kept for sequences beside their pages.
+int64_t metadataBytes(const kvc_session *session) {
+  int64_t entries = session->sequences * 2; // pages and reorderedPages
+  return metadataBytes(session->pool) +
+         int64_t(sizeof(int64_t)) *
+             (entries * session->model->library->pages_per_sequence +
+              session->sequences * 4); // the arrays of lengths, and planned
 }
 
 } // namespace
@@ -178,10 +189,12 @@ void kvc_session_destroy(kvc_session *session) {
   free(session->outputs);
   free(session->slots);
   free(session->tokens);
+  free(session->reorderedLengths);
   free(session->planned);
   free(session->computed);
   free(session->lengths);
   destroyPool(&session->pool);
+  free(session->reorderedPages);
   free(session->pages);
   releaseModel(session->model);
   session->tag = 0;
@@ -212,6 +225,8 @@ kvc_status kvc_session_query(const kvc_session *session,
         session->lengths[i] * session->model->cacheBytesPerPosition;
   info.cache_reserved_bytes = session->pool.memory.bytes;
   info.workspace_bytes = session->workspace.bytes;
+  reportPages(session, &info);
+  info.metadata_bytes = metadataBytes(session);
   return writeInfo(out_info, info, "kvc_session_info");
 }
 
@@ -230,30 +245,5 @@ kvc_status kvc_session_reset(kvc_session *session) {
     return status;
   for (int64_t i = 0; i < session->sequences; ++i)
     cutSequence(session, i, 0);
-  return KVC_OK;
-}
-
-kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
-                               int64_t *out_length) {
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
-  if (!out_length)
-    return failNull("out_length");
-  *out_length = session->lengths[sequence];
-  return KVC_OK;
-}
-
-kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
-                                 int64_t length) {
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
-  if (length < 0 || length > session->lengths[sequence])
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected length to be in 0..%lld (that of sequence %lld), but "
-                "got %lld",
-                static_cast<long long>(session->lengths[sequence]),
-                static_cast<long long>(sequence),
-                static_cast<long long>(length));
-  cutSequence(session, sequence, length);
   return KVC_OK;
 }

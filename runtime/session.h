@@ -21,6 +21,9 @@ struct kvc_session {
   // [sequences, pages_per_sequence]; -1 beyond what the length needs
   int64_t *pages;
   int64_t *lengths; // [sequences], committed
+  // Scratch of a reordering, as `pages` and `lengths`.
+  int64_t *reorderedPages;
+  int64_t *reorderedLengths;
 
   // Of the forward call in progress. Between calls `computed` equals `lengths`.
   int64_t *computed; // [sequences], positions whose cells are written

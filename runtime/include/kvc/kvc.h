@@ -178,6 +178,12 @@ typedef struct kvc_session_info {
   int64_t cache_bytes; /* sum of lengths * cache_bytes_per_position */
   int64_t cache_reserved_bytes; /* address space of all pages, padding in it */
   int64_t workspace_bytes;
+  int64_t pages;         /* of the pool */
+  int64_t live_pages;    /* held by a sequence; one that several hold counts once */
+  int64_t partial_pages; /* of the live ones, filled in part */
+  int64_t live_bytes;    /* of the live pages, padding in it */
+  int64_t slack_bytes;   /* of these, bytes where no cached position stands */
+  int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
 } kvc_session_info;
 
 KVC_API void kvc_session_info_init(kvc_session_info *info);
@@ -198,6 +204,52 @@ KVC_API kvc_status kvc_sequence_length(const kvc_session *session,
  * KVC_INVALID_ARGUMENT. */
 KVC_API kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                          int64_t length);
+
+/* Empties a sequence: truncation to 0. */
+KVC_API kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence);
+
+/* Makes `to` hold what `from` holds; what it held before is forgotten. Both hold
+ * the same pages, and nothing is copied until one of them appends to a page that
+ * is filled in part, which it then copies first. Takes no page. */
+KVC_API kvc_status kvc_sequence_fork(kvc_session *session, int64_t from,
+                                     int64_t to);
+
+/* Makes each sequence i < count hold what sequence order[i] held before the
+ * call, as kvc_sequence_fork does: the step of a beam search. A sequence can
+ * come several times in `order` [count], or not at all. Sequences from `count`
+ * on stay. 0 <= count <= sequences of the session. */
+KVC_API kvc_status kvc_session_reorder(kvc_session *session,
+                                       const int64_t *order, int64_t count);
+
+/* Copies what `from` holds to sequence `to` of another session, whose model has
+ * the same identity; within one session it is kvc_sequence_fork.
+ * Errors: KVC_INCOMPATIBLE when the identities differ; KVC_OUT_OF_CAPACITY when
+ * the other session's capacity or pool is too small. */
+KVC_API kvc_status kvc_sequence_copy(const kvc_session *from_session,
+                                     int64_t from, kvc_session *to_session,
+                                     int64_t to);
+
+/* Writes the cached tokens at positions first..first+count-1 to `out_tokens`
+ * [count], which may be NULL when count is 0. They must be below the length. */
+KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
+                                       int64_t sequence, int64_t first,
+                                       int64_t count, int32_t *out_tokens);
+
+typedef struct kvc_sequence_info {
+  uint32_t size; /* sizeof(kvc_sequence_info), by the init function */
+  int64_t length;
+  /* Positions that can be appended now: what capacity leaves and the pool's free
+   * pages hold, if no other sequence takes them. */
+  int64_t room;
+  int64_t cache_bytes;  /* length * cache_bytes_per_position */
+  int64_t pages;        /* that it holds */
+  int64_t shared_pages; /* of these, held by other sequences, too */
+} kvc_sequence_info;
+
+KVC_API void kvc_sequence_info_init(kvc_sequence_info *info);
+KVC_API kvc_status kvc_sequence_query(const kvc_session *session,
+                                      int64_t sequence,
+                                      kvc_sequence_info *out_info);
 
 /* Forward ----------------------------------------------------------------- */
 
@@ -231,6 +283,24 @@ typedef struct kvc_chunk {
 KVC_API kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
                                int64_t chunk_count, void *logits,
                                int64_t logits_rows);
+
+/* What a batch of chunks takes. */
+typedef struct kvc_plan_info {
+  uint32_t size; /* sizeof(kvc_plan_info), by the init function */
+  int64_t tokens;
+  int64_t logits_rows;
+  int64_t new_pages;    /* taken from the pool */
+  int64_t copied_pages; /* of these, copies of pages that sequences share */
+  int64_t free_pages;   /* of the pool, before the call */
+} kvc_plan_info;
+
+KVC_API void kvc_plan_info_init(kvc_plan_info *info);
+
+/* Makes the checks of kvc_forward, with the same errors, and nothing else:
+ * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds when
+ * it is the next call that changes the session. */
+KVC_API kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
+                            int64_t chunk_count, kvc_plan_info *out_info);
 
 /* Sampling ---------------------------------------------------------------- */
 
