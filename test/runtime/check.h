@@ -56,6 +56,7 @@ typedef void (*test_function)(const char *folder);
 void test_model(const char *folder);
 void test_weights_file(const char *folder);
 void test_faults(const char *folder);
+void test_property(const char *folder);
 void test_session(const char *folder);
 void test_forward(const char *folder);
 void test_generate(const char *folder);
