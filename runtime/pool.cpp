@@ -6,15 +6,13 @@
 
 namespace kvc {
 
-constexpr int64_t pageAlignment = 64;
-
 kvc_status createPool(CachePool *pool, const kvc_library *library,
                       int64_t pageCount, bool poison) {
   *pool = {};
   int64_t pageBytes = library->page_bytes;
   int64_t rounded, bytes, tokens;
-  if (!add(pageBytes, pageAlignment - 1, &rounded) ||
-      !multiply(rounded / pageAlignment * pageAlignment, pageCount, &bytes))
+  if (!add(pageBytes, lineBytes - 1, &rounded) ||
+      !multiply(rounded / lineBytes * lineBytes, pageCount, &bytes))
     return fail(
         KVC_OUT_OF_MEMORY,
         "expected the cache's size to fit 64 bits, but got %lld pages of "
@@ -24,7 +22,7 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
   if (!map(&pool->memory, bytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
                 static_cast<long long>(bytes));
-  pool->pageStride = rounded / pageAlignment * pageAlignment;
+  pool->pageStride = rounded / lineBytes * lineBytes;
   pool->pageCount = pageCount;
   pool->positions = library->positions_per_page;
   pool->references = allocate<int64_t>(pageCount);
@@ -45,10 +43,10 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
 }
 
 void destroyPool(CachePool *pool) {
-  free(pool->tokens);
-  free(pool->filled);
-  free(pool->free);
-  free(pool->references);
+  deallocate(pool->tokens);
+  deallocate(pool->filled);
+  deallocate(pool->free);
+  deallocate(pool->references);
   unmap(&pool->memory);
 }
 

@@ -186,19 +186,19 @@ void kvc_session_destroy(kvc_session *session) {
   destroyThreads(session->threads);
   unmap(&session->logits);
   unmap(&session->workspace);
-  free(session->outputs);
-  free(session->slots);
-  free(session->tokens);
-  free(session->reorderedLengths);
-  free(session->planned);
-  free(session->computed);
-  free(session->lengths);
+  deallocate(session->outputs);
+  deallocate(session->slots);
+  deallocate(session->tokens);
+  deallocate(session->reorderedLengths);
+  deallocate(session->planned);
+  deallocate(session->computed);
+  deallocate(session->lengths);
   destroyPool(&session->pool);
-  free(session->reorderedPages);
-  free(session->pages);
+  deallocate(session->reorderedPages);
+  deallocate(session->pages);
   releaseModel(session->model);
   session->tag = 0;
-  free(session);
+  deallocate(session);
 }
 
 void kvc_session_info_init(kvc_session_info *info) {

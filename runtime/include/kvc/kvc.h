@@ -71,7 +71,8 @@ typedef enum kvc_status {
   KVC_OUT_OF_CAPACITY,  /* a sequence or the pool of pages has less left */
   KVC_OUT_OF_MEMORY,    /* the system gave no memory or no thread */
   KVC_IO,               /* a file that can't be read, or is malformed */
-  KVC_INCOMPATIBLE      /* ABI, identity or CPU do not fit together */
+  KVC_INCOMPATIBLE,     /* ABI, identity or CPU do not fit together */
+  KVC_BUSY              /* something is in use that must not be now */
 } kvc_status;
 
 /* A lower-case name such as "out of capacity"; "unknown status" for a value
@@ -84,6 +85,25 @@ KVC_API const char *kvc_last_error(void);
 
 /* The runtime's version, "0.1.0". Static. */
 KVC_API const char *kvc_version(void);
+
+/* Memory ------------------------------------------------------------------ */
+
+/* Where the runtime takes memory from. Both functions can be called by any
+ * thread that calls the runtime, and must not call the runtime. */
+typedef struct kvc_allocator {
+  /* `bytes` >= 1 at a multiple of 64, with any contents; NULL when there are
+   * none, which makes the call of the runtime fail with KVC_OUT_OF_MEMORY. */
+  void *(*allocate)(void *user, int64_t bytes);
+  void (*release)(void *user, void *memory);
+  void *user; /* passed on */
+} kvc_allocator;
+
+/* Sets the allocator of this process (copied); NULL: the system again. Weight
+ * files are mapped and threads are started by the system in any case. Unlike the
+ * system's memory, an allocator's is touched in full when a session is created.
+ * Not to be called while another thread calls the runtime.
+ * Errors: KVC_BUSY while a model, session or sampler is alive. */
+KVC_API kvc_status kvc_set_allocator(const kvc_allocator *allocator);
 
 /* Model ------------------------------------------------------------------- */
 
