@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "page_table.h"
 #include "plan.h"
+#include "turn.h"
 
 using namespace kvc;
 
@@ -93,6 +94,9 @@ void commit(kvc_session *session, const kvc_chunk &chunk) {
 
 kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
                        int64_t chunk_count, void *logits, int64_t logits_rows) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   Plan plan;
   if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
     return status;

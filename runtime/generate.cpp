@@ -2,6 +2,7 @@
 #include "page_table.h"
 #include "sampling.h"
 #include "session.h"
+#include "turn.h"
 
 using namespace kvc;
 
@@ -132,6 +133,9 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
   Request request = {session,  sequence, prompt,      prompt_count,
                      count,    sampler,  stop_tokens, stop_count,
                      callback, user,     out_tokens};
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "page_table.h"
 #include "params.h"
+#include "turn.h"
 
 namespace kvc {
 namespace {
@@ -101,8 +102,6 @@ void countPages(kvc_session *session, const kvc_chunk *chunks,
 kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
                       int64_t chunkCount, Plan *plan) {
   *plan = {};
-  if (kvc_status status = checkSession(session))
-    return status;
   if (!chunks)
     return failNull("chunks");
   if (chunkCount < 1)
@@ -136,6 +135,9 @@ void kvc_plan_info_init(kvc_plan_info *info) {
 
 kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
                     int64_t chunk_count, kvc_plan_info *out_info) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   Plan plan;
   if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
     return status;

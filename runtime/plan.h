@@ -14,7 +14,7 @@ struct Plan {
   int64_t copiedPages; // of the new ones, copies of shared pages
 };
 
-// Checks session, chunks, capacity and pages. Changes nothing that a call sees.
+// Checks chunks, capacity and pages. Changes nothing that a call sees.
 kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
                       int64_t chunkCount, Plan *plan);
 

@@ -2,6 +2,7 @@
 #include "error.h"
 #include "page_table.h"
 #include "params.h"
+#include "turn.h"
 
 #include <string.h>
 
@@ -74,6 +75,9 @@ int64_t roomOf(const kvc_session *session, int64_t sequence) {
 
 kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
                                int64_t *out_length) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
   if (!out_length)
@@ -84,6 +88,9 @@ kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                  int64_t length) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
   if (length < 0 || length > session->lengths[sequence])
@@ -102,6 +109,9 @@ kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence) {
 }
 
 kvc_status kvc_sequence_fork(kvc_session *session, int64_t from, int64_t to) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = checkSequence(session, from))
     return status;
   if (kvc_status status = checkSequence(session, to))
@@ -112,8 +122,9 @@ kvc_status kvc_sequence_fork(kvc_session *session, int64_t from, int64_t to) {
 
 kvc_status kvc_session_reorder(kvc_session *session, const int64_t *order,
                                int64_t count) {
-  if (kvc_status status = checkSession(session))
-    return status;
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (count < 0 || count > session->sequences)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected count to be in 0..%lld, but got %lld",
@@ -134,6 +145,12 @@ kvc_status kvc_session_reorder(kvc_session *session, const int64_t *order,
 
 kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
                              kvc_session *to_session, int64_t to) {
+  Turn fromTurn(from_session);
+  if (fromTurn.status != KVC_OK)
+    return fromTurn.status;
+  Turn toTurn(to_session);
+  if (toTurn.status != KVC_OK)
+    return toTurn.status;
   if (kvc_status status = checkSequence(from_session, from))
     return status;
   if (kvc_status status = checkSequence(to_session, to))
@@ -154,6 +171,9 @@ kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
 kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
                                int64_t first, int64_t count,
                                int32_t *out_tokens) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
   int64_t length = session->lengths[sequence];
@@ -190,6 +210,9 @@ void kvc_sequence_info_init(kvc_sequence_info *info) {
 
 kvc_status kvc_sequence_query(const kvc_session *session, int64_t sequence,
                               kvc_sequence_info *out_info) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
   if (!out_info)

@@ -5,6 +5,9 @@
 #include "memory.h"
 #include "page_table.h"
 #include "params.h"
+#include "turn.h"
+
+#include <new>
 
 namespace kvc {
 namespace {
@@ -131,8 +134,6 @@ kvc_status checkSession(const kvc_session *session) {
 }
 
 kvc_status checkSequence(const kvc_session *session, int64_t sequence) {
-  if (kvc_status status = checkSession(session))
-    return status;
   if (sequence < 0 || sequence >= session->sequences)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected sequence to be in 0..%lld, but got %lld",
@@ -166,9 +167,10 @@ kvc_status kvc_session_create(const kvc_model *model,
     return status;
   if (kvc_status status = checkParams(model->library, values))
     return status;
-  auto *session = allocate<kvc_session>(1);
-  if (!session)
+  void *memory = allocateBytes(sizeof(kvc_session));
+  if (!memory)
     return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
+  auto *session = new (memory) kvc_session{};
   session->tag = kvc_session::sessionTag;
   session->model = model;
   retainModel(model);
@@ -210,8 +212,9 @@ void kvc_session_info_init(kvc_session_info *info) {
 
 kvc_status kvc_session_query(const kvc_session *session,
                              kvc_session_info *out_info) {
-  if (kvc_status status = checkSession(session))
-    return status;
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (!out_info)
     return failNull("out_info");
   kvc_session_info info;
@@ -241,8 +244,9 @@ kvc_status kvc_session_capacity(const kvc_session *session,
 }
 
 kvc_status kvc_session_reset(kvc_session *session) {
-  if (kvc_status status = checkSession(session))
-    return status;
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   for (int64_t i = 0; i < session->sequences; ++i)
     cutSequence(session, i, 0);
   return KVC_OK;

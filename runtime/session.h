@@ -7,9 +7,12 @@
 #include "pool.h"
 #include "threads.h"
 
+#include <atomic>
+
 struct kvc_session {
   static constexpr uint32_t sessionTag = 0x7363766b; // "kvcs"
   uint32_t tag;
+  mutable std::atomic<const void *> owner; // the thread that uses it, see turn.h
   const kvc_model *model;
   const kvc_kernels *kernels;
   int32_t threadCount;
@@ -41,7 +44,7 @@ namespace kvc {
 
 // Error unless `session` is a session.
 kvc_status checkSession(const kvc_session *session);
-// The same, and that it has the sequence.
+// Error unless it has the sequence.
 kvc_status checkSequence(const kvc_session *session, int64_t sequence);
 
 } // namespace kvc

@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
       {"session", test_session},   {"forward", test_forward},
       {"generate", test_generate}, {"sampling", test_sampling},
       {"faults", test_faults},     {"distributions", test_distributions},
-      {"allocator", test_allocator},
+      {"allocator", test_allocator}, {"turns", test_turns},
       {"property", test_property}, {"sequences", test_sequences},
   };
   for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; ++i)

@@ -45,7 +45,9 @@
  * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
  *
  * Threads. A model can be shared by threads. A session or a sampler belongs to
- * one thread at a time; sessions of one model run side by side. What a model
+ * one thread at a time; sessions of one model run side by side. A call with a
+ * session that another thread's call is using is KVC_BUSY and does nothing,
+ * except that none may run or start when the session is destroyed. What a model
  * computes does not depend on threads, chunks, slices or neighbours in a batch:
  * the logits are the same bits.
  */
