@@ -1,36 +1,20 @@
 #include "page_table.h"
 
+#include "page_layout.h"
+
 #include <string.h>
 
 namespace kvc {
 namespace {
 
-// Copies the first `used` positions of a page. See kvc_library.layout for the
-// order of keys and values.
-void copyPositions(const kvc_library *library, const char *from, char *to,
-                   int64_t used) {
-  constexpr int64_t lanes = 16;
-  int64_t positions = library->positions_per_page;
-  int64_t rows = library->layers * library->kv_heads;
-  int64_t keyBytes = library->key_width * bytesOf(library->cache_type);
-  int64_t valueBytes = library->value_width * bytesOf(library->cache_type);
-  int64_t keys = (used + lanes - 1) / lanes * lanes;
-  if (keys > positions)
-    keys = positions;
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t key = row * positions * keyBytes;
-    int64_t value = rows * positions * keyBytes + row * positions * valueBytes;
-    memcpy(to + key, from + key, size_t(keys * keyBytes));
-    memcpy(to + value, from + value, size_t(used * valueBytes));
-  }
-}
-
 // Copies the first `used` positions of a page to one of `to`, with tokens.
 void copyPage(const kvc_session *session, int64_t fromPage, kvc_session *to,
               int64_t toPage, int64_t used) {
-  copyPositions(session->model->library,
-                session->pool.memory.address + fromPage,
-                to->pool.memory.address + toPage, used);
+  const char *source = session->pool.memory.address + fromPage;
+  char *target = to->pool.memory.address + toPage;
+  forEachRun(session->model->library, used, [&](int64_t at, int64_t bytes) {
+    memcpy(target + at, source + at, size_t(bytes));
+  });
   memcpy(tokensOf(to->pool, toPage), tokensOf(session->pool, fromPage),
          size_t(used) * sizeof(int32_t));
 }

@@ -10,14 +10,6 @@ using namespace kvc;
 
 namespace {
 
-// The first digits of an identity, for messages.
-unsigned long long startOf(const uint8_t *identity) {
-  unsigned long long start = 0;
-  for (int i = 0; i < 8; ++i)
-    start = start << 8 | identity[i];
-  return start;
-}
-
 kvc_status checkSameModel(const kvc_session *from, const kvc_session *to) {
   const uint8_t *expected = from->model->library->identity;
   const uint8_t *got = to->model->library->identity;

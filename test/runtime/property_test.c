@@ -23,7 +23,7 @@ typedef struct world {
 /* How often each thing happened: all must. */
 static struct {
   int64_t appended, refused, forked, truncated, removed, reset, reordered,
-      copied, pages_copied, short_of_pages;
+      copied, saved, pages_copied, short_of_pages;
 } seen;
 
 static uint64_t random_state;
@@ -165,7 +165,26 @@ static void copy(world *from, world *to) {
   }
 }
 
-static void step(world *worlds) {
+/* Saves a sequence and restores it to an emptied one of any session. */
+static void save(world *from, world *to, const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/property.state", folder);
+  int64_t i = below(from->count), j = below(to->count);
+  CHECK_OK(kvc_sequence_save(from->session, i, path));
+  sequence saved = from->sequences[i];
+  CHECK_OK(kvc_sequence_remove(to->session, j));
+  to->sequences[j].length = 0;
+  kvc_status status = kvc_sequence_restore(to->session, j, path);
+  if (status == KVC_OK) {
+    to->sequences[j] = saved;
+    ++seen.saved;
+  } else {
+    CHECK_EQUAL(status, KVC_OUT_OF_CAPACITY);
+    ++seen.refused;
+  }
+}
+
+static void step(world *worlds, const char *folder) {
   world *w = &worlds[below(sessions)];
   int64_t i = below(w->count), j = below(w->count);
   sequence *s = &w->sequences[i];
@@ -197,6 +216,9 @@ static void step(world *worlds) {
     copy(w, &worlds[below(sessions)]);
     break;
   case 7:
+    save(w, &worlds[below(sessions)], folder);
+    break;
+  case 8:
     if (below(20))
       break;
     for (int64_t k = 0; k < w->count; ++k)
@@ -225,7 +247,7 @@ static void run(const fake_shape *shape, int64_t pool_pages,
     worlds[i].positions_per_page = shape->positions_per_page;
   }
   for (int i = 0; i < operations; ++i) {
-    step(worlds);
+    step(worlds, folder);
     for (int k = 0; k < sessions; ++k)
       check_world(&worlds[k]);
   }
@@ -254,7 +276,7 @@ void test_property(const char *folder) {
     run(&runs[i].shape, runs[i].pool_pages, folder);
     CHECK(seen.appended > operations / 10 && seen.refused && seen.forked &&
           seen.truncated && seen.removed && seen.reset && seen.reordered &&
-          seen.copied && seen.short_of_pages);
+          seen.copied && seen.saved && seen.short_of_pages);
     CHECK((seen.pages_copied > 0) == (runs[i].shape.positions_per_page > 1));
   }
 }

@@ -257,6 +257,21 @@ KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
                                        int64_t sequence, int64_t first,
                                        int64_t count, int32_t *out_tokens);
 
+/* Saves a sequence, its tokens with their keys and values, to a file that only
+ * its owner can read. It is written aside and renamed at the end: on an error
+ * what stood at `path` still does. KVC_IO is the one error of files. */
+KVC_API kvc_status kvc_sequence_save(const kvc_session *session,
+                                     int64_t sequence, const char *path);
+
+/* Fills an empty sequence from a file that kvc_sequence_save wrote; what follows
+ * has the same bits as if it had never been away. On an error it stays empty.
+ * Errors: KVC_INCOMPATIBLE when the file has another version, layout or identity
+ * than the model; KVC_OUT_OF_CAPACITY when capacity or free pages are too few;
+ * KVC_IO when the file can't be read, is truncated or altered (its CRC-32C is
+ * another); KVC_INVALID_ARGUMENT when the sequence isn't empty. */
+KVC_API kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
+                                        const char *path);
+
 typedef struct kvc_sequence_info {
   uint32_t size; /* sizeof(kvc_sequence_info), by the init function */
   int64_t length;
