@@ -58,6 +58,7 @@ void test_weights_file(const char *folder);
 void test_faults(const char *folder);
 void test_property(const char *folder);
 void test_state(const char *folder);
+void test_refusals(const char *folder);
 void test_turns(const char *folder);
 void test_sequences(const char *folder);
 void test_allocator(const char *folder);

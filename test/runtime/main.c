@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
       {"generate", test_generate}, {"sampling", test_sampling},
       {"faults", test_faults},     {"distributions", test_distributions},
       {"allocator", test_allocator}, {"turns", test_turns},
-      {"state", test_state},
+      {"state", test_state},         {"refusals", test_refusals},
       {"property", test_property}, {"sequences", test_sequences},
   };
   for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; ++i)
