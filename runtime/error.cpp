@@ -31,6 +31,8 @@ const char *kvc_status_string(kvc_status status) {
     return "input/output";
   case KVC_INCOMPATIBLE:
     return "incompatible";
+  case KVC_BUSY:
+    return "busy";
   }
   return "unknown status";
 }

@@ -1,100 +1,23 @@
-// Plan, compute, commit: one call of kvc_forward.
+// Plan, take pages, compute, commit: one call of kvc_forward.
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
-#include "params.h"
-#include "session.h"
+#include "page_table.h"
+#include "plan.h"
+#include "turn.h"
 
 using namespace kvc;
 
 namespace {
 
-// Tokens of one chunk that give a row of logits.
-int64_t rowsOf(const kvc_chunk &chunk) {
-  switch (valueOf(chunk.outputs)) {
-  case KVC_OUTPUTS_NONE:
-    return 0;
-  case KVC_OUTPUTS_LAST:
-    return 1;
-  case KVC_OUTPUTS_ALL:
-    return chunk.count;
-  }
-  return -1;
-}
-
-kvc_status planChunk(kvc_session *session, const kvc_chunk &chunk,
-                     int64_t index, int64_t *rows) {
-  auto number = static_cast<long long>(index);
-  auto sequence = static_cast<long long>(chunk.sequence);
-  if (chunk.sequence < 0 || chunk.sequence >= session->sequences)
-    return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected sequence to be in 0..%lld, but got %lld",
-                number, static_cast<long long>(session->sequences - 1),
-                sequence);
-  if (session->planned[chunk.sequence] == session->callNumber)
-    return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected each sequence once in a call, but "
-                "sequence %lld comes twice",
-                number, sequence);
-  session->planned[chunk.sequence] = session->callNumber;
-
-  if (chunk.count < 1)
-    return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected at least one token, but got %lld", number,
-                static_cast<long long>(chunk.count));
-  if (!chunk.tokens)
-    return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected tokens to be given, but got NULL",
-                number);
-  int64_t length = session->lengths[chunk.sequence];
-  if (chunk.count > session->capacity - length)
-    return fail(
-        KVC_OUT_OF_CAPACITY,
-        "sequence %lld holds %lld of %lld positions and chunk %lld adds "
-        "%lld",
-        sequence, static_cast<long long>(length),
-        static_cast<long long>(session->capacity), number,
-        static_cast<long long>(chunk.count));
-  int64_t vocab = session->model->library->vocab;
-  for (int64_t i = 0; i < chunk.count; ++i)
-    if (chunk.tokens[i] < 0 || chunk.tokens[i] >= vocab)
-      return fail(
-          KVC_INVALID_ARGUMENT,
-          "chunk %lld: expected token %lld to be in 0..%lld, but got %d",
-          number, static_cast<long long>(i), static_cast<long long>(vocab - 1),
-          chunk.tokens[i]);
-
-  int64_t chunkRows = rowsOf(chunk);
-  if (chunkRows < 0)
-    return fail(KVC_INVALID_ARGUMENT,
-                "chunk %lld: expected outputs to be none (0), last (1) or all "
-                "(2), but got %d",
-                number, valueOf(chunk.outputs));
-  *rows += chunkRows; // at most sequences * capacity, which the pool holds
-  return KVC_OK;
-}
-
-kvc_status plan(kvc_session *session, const kvc_chunk *chunks,
-                int64_t chunkCount, const void *logits, int64_t logitsRows) {
-  if (kvc_status status = checkSession(session))
-    return status;
-  if (!chunks)
-    return failNull("chunks");
-  if (chunkCount < 1)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected at least one chunk, but got %lld",
-                static_cast<long long>(chunkCount));
-  ++session->callNumber;
-  int64_t rows = 0;
-  for (int64_t i = 0; i < chunkCount; ++i)
-    if (kvc_status status = planChunk(session, chunks[i], i, &rows))
-      return status;
-  if (rows > logitsRows)
+kvc_status checkLogits(const Plan &plan, const void *logits,
+                       int64_t logitsRows) {
+  if (plan.rows > logitsRows)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected logits to have room for %lld rows, but got %lld",
-                static_cast<long long>(rows),
+                static_cast<long long>(plan.rows),
                 static_cast<long long>(logitsRows));
-  if (rows > 0 && !logits)
+  if (plan.rows > 0 && !logits)
     return failNull("logits");
   return KVC_OK;
 }
@@ -157,13 +80,31 @@ private:
   int64_t rows = 0;  // of these, how many give logits
 };
 
+// Makes the chunk a part of its sequence.
+void commit(kvc_session *session, const kvc_chunk &chunk) {
+  const CachePool &pool = session->pool;
+  const int64_t *pages = pagesOf(session, chunk.sequence);
+  int64_t *length = &session->lengths[chunk.sequence];
+  for (int64_t i = 0; i < chunk.count; ++i, ++*length)
+    tokensOf(pool, pages[*length / pool.positions])[*length % pool.positions] =
+        chunk.tokens[i];
+}
+
 } // namespace
 
 kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
                        int64_t chunk_count, void *logits, int64_t logits_rows) {
-  if (kvc_status status =
-          plan(session, chunks, chunk_count, logits, logits_rows))
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
+  Plan plan;
+  if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
     return status;
+  if (kvc_status status = checkLogits(plan, logits, logits_rows))
+    return status;
+
+  for (int64_t i = 0; i < chunk_count; ++i)
+    takePagesToAppend(session, chunks[i].sequence, chunks[i].count);
 
   FloatEnvironment environment;
   Slices slices(session, logits);
@@ -172,7 +113,6 @@ kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
   slices.compute();
 
   for (int64_t i = 0; i < chunk_count; ++i)
-    session->lengths[chunks[i].sequence] =
-        session->computed[chunks[i].sequence];
+    commit(session, chunks[i]);
   return KVC_OK;
 }

@@ -1,6 +1,8 @@
 #include "error.h"
+#include "page_table.h"
 #include "sampling.h"
 #include "session.h"
+#include "turn.h"
 
 using namespace kvc;
 
@@ -74,6 +76,15 @@ kvc_status check(const Request &request) {
                 static_cast<long long>(request.count),
                 static_cast<unsigned long long>(request.promptCount) +
                     static_cast<unsigned long long>(request.count));
+  int64_t pages = pagesToAppend(request.session, request.sequence,
+                                request.promptCount + request.count - 1);
+  const CachePool &pool = request.session->pool;
+  if (pages > pool.freeCount)
+    return fail(KVC_OUT_OF_CAPACITY,
+                "the pool has %lld of %lld pages free and the call takes %lld",
+                static_cast<long long>(pool.freeCount),
+                static_cast<long long>(pool.pageCount),
+                static_cast<long long>(pages));
   return KVC_OK;
 }
 
@@ -122,6 +133,9 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
   Request request = {session,  sequence, prompt,      prompt_count,
                      count,    sampler,  stop_tokens, stop_count,
                      callback, user,     out_tokens};
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];
@@ -133,7 +147,7 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
       *out_count = made;
     return KVC_OK;
   }
-  session->lengths[sequence] = session->computed[sequence] = length;
+  cutSequence(session, sequence, length);
   if (sampler)
     sampler->generator = generator;
   return status;

@@ -1,10 +1,9 @@
-// Checked sizes, zeroed arrays, and memory straight from the system.
+// Checked sizes, and memory from the application's allocator or the system.
 #ifndef KVC_RUNTIME_MEMORY_H
 #define KVC_RUNTIME_MEMORY_H
 
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 namespace kvc {
 
@@ -16,38 +15,35 @@ inline bool add(int64_t a, int64_t b, int64_t *sum) {
   return !__builtin_add_overflow(a, b, sum);
 }
 
-// A zeroed array of `count` elements, NULL when there is no memory; release
-// with free(). An empty array still has an address.
+// The alignment of a cache line, and the most that anything here needs.
+constexpr int64_t lineBytes = 64;
+
+// Zeroed memory at the alignment of any C type, or of a line; NULL when there
+// is none. Nothing at all still has an address. Release it with deallocate().
+void *allocateBytes(int64_t bytes);
+void *allocateLines(int64_t bytes);
+void deallocate(void *memory); // NULL is fine
+
+// A zeroed array of `count` elements.
 template <typename T> T *allocate(int64_t count) {
-  return static_cast<T *>(calloc(count ? size_t(count) : 1, sizeof(T)));
+  int64_t bytes;
+  if (!multiply(count, int64_t(sizeof(T)), &bytes))
+    return nullptr;
+  return static_cast<T *>(allocateBytes(bytes));
 }
 
-// Zeroed memory in whole pages of the system, which takes physical memory only
-// where it is touched. NULL address: none, or not yet.
+// Zeroed memory that starts at a line. From the system it comes in whole pages
+// of the system, which take physical memory only where they are touched. NULL
+// address: none, or not yet.
 struct Mapping {
   char *address;
   int64_t bytes;
 };
 
-// False when the system refuses. Huge pages make touched memory cheaper to walk
-// and more of it: right for what is used in full.
-inline bool map(Mapping *mapping, int64_t bytes, bool hugePages) {
-  size_t size = bytes ? size_t(bytes) : 1;
-  void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED)
-    return false;
-  if (hugePages)
-    madvise(address, size, MADV_HUGEPAGE);
-  *mapping = {static_cast<char *>(address), bytes};
-  return true;
-}
-
-inline void unmap(Mapping *mapping) {
-  if (mapping->address)
-    munmap(mapping->address, mapping->bytes ? size_t(mapping->bytes) : 1);
-  *mapping = {nullptr, 0};
-}
+// False when there is none. Huge pages make touched memory cheaper to walk and
+// more of it: right for what is used in full.
+bool map(Mapping *mapping, int64_t bytes, bool hugePages);
+void unmap(Mapping *mapping);
 
 } // namespace kvc
 

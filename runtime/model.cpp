@@ -117,7 +117,7 @@ void releaseModel(const kvc_model *shared) {
     return;
   closePackedFile(&model->weights);
   model->tag = 0;
-  free(model);
+  deallocate(model);
 }
 
 } // namespace kvc
@@ -145,7 +145,7 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
   PackedFile weights;
   if (kvc_status status = openPackedFile(&weights, library, weights_path))
     return status;
-  void *memory = malloc(sizeof(kvc_model));
+  void *memory = allocateBytes(sizeof(kvc_model));
   if (!memory) {
     closePackedFile(&weights);
     return fail(KVC_OUT_OF_MEMORY, "no memory for a model");

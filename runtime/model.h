@@ -23,6 +23,14 @@ inline int64_t bytesOf(kvc_type type) {
   return type == KVC_TYPE_F64 ? 8 : type == KVC_TYPE_F32 ? 4 : 2;
 }
 
+// The first digits of an identity, for messages.
+inline unsigned long long startOf(const uint8_t *identity) {
+  unsigned long long start = 0;
+  for (int i = 0; i < 8; ++i)
+    start = start << 8 | identity[i];
+  return start;
+}
+
 // Error unless `model` is an open model.
 kvc_status checkModel(const kvc_model *model);
 

@@ -2,15 +2,17 @@
 
 #include "error.h"
 
+#include <string.h>
+
 namespace kvc {
 
-constexpr int64_t pageAlignment = 64;
-
-kvc_status createPool(CachePool *pool, int64_t pageBytes, int64_t pageCount) {
+kvc_status createPool(CachePool *pool, const kvc_library *library,
+                      int64_t pageCount, bool poison) {
   *pool = {};
-  int64_t rounded, bytes;
-  if (!add(pageBytes, pageAlignment - 1, &rounded) ||
-      !multiply(rounded / pageAlignment * pageAlignment, pageCount, &bytes))
+  int64_t pageBytes = library->page_bytes;
+  int64_t rounded, bytes, tokens;
+  if (!add(pageBytes, lineBytes - 1, &rounded) ||
+      !multiply(rounded / lineBytes * lineBytes, pageCount, &bytes))
     return fail(
         KVC_OUT_OF_MEMORY,
         "expected the cache's size to fit 64 bits, but got %lld pages of "
@@ -20,16 +22,54 @@ kvc_status createPool(CachePool *pool, int64_t pageBytes, int64_t pageCount) {
   if (!map(&pool->memory, bytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
                 static_cast<long long>(bytes));
-  pool->pageStride = rounded / pageAlignment * pageAlignment;
+  pool->pageStride = rounded / lineBytes * lineBytes;
+  pool->pageCount = pageCount;
+  pool->positions = library->positions_per_page;
+  pool->references = allocate<int64_t>(pageCount);
+  pool->free = allocate<int64_t>(pageCount);
+  pool->filled = allocate<int64_t>(pageCount);
+  if (multiply(pageCount, pool->positions, &tokens))
+    pool->tokens = allocate<int32_t>(tokens);
+  if (!pool->references || !pool->free || !pool->filled ||
+      !pool->tokens)
+    return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
+                static_cast<long long>(pageCount));
+  for (int64_t i = pageCount; i-- > 0;) // the first page is taken first
+    pool->free[pool->freeCount++] = i * pool->pageStride;
+  pool->poison = poison;
+  if (poison)
+    memset(pool->memory.address, 0xff, size_t(bytes));
   return KVC_OK;
 }
 
-void destroyPool(CachePool *pool) { unmap(&pool->memory); }
+void destroyPool(CachePool *pool) {
+  deallocate(pool->tokens);
+  deallocate(pool->filled);
+  deallocate(pool->free);
+  deallocate(pool->references);
+  unmap(&pool->memory);
+}
+
+int64_t metadataBytes(const CachePool &pool) {
+  return pool.pageCount *
+         int64_t(3 * sizeof(int64_t) + // references, free, filled
+                 sizeof *pool.tokens * size_t(pool.positions));
+}
 
 int64_t takePage(CachePool *pool) {
-  int64_t offset = pool->next;
-  pool->next += pool->pageStride;
-  return offset;
+  int64_t page = pool->free[--pool->freeCount];
+  referencesOf(*pool, page) = 1;
+  return page;
+}
+
+void holdPage(CachePool *pool, int64_t page) { ++referencesOf(*pool, page); }
+
+void dropPage(CachePool *pool, int64_t page) {
+  if (--referencesOf(*pool, page) > 0)
+    return;
+  if (pool->poison)
+    memset(pool->memory.address + page, 0xff, size_t(pool->pageStride));
+  pool->free[pool->freeCount++] = page;
 }
 
 } // namespace kvc

@@ -263,11 +263,11 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
 void kvc_sampler_destroy(kvc_sampler *sampler) {
   if (!sampler)
     return;
-  free(sampler->order);
-  free(sampler->selection);
-  free(sampler->scores);
+  deallocate(sampler->order);
+  deallocate(sampler->selection);
+  deallocate(sampler->scores);
   sampler->tag = 0;
-  free(sampler);
+  deallocate(sampler);
 }
 
 kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,

@@ -3,7 +3,11 @@
 #include "cpu.h"
 #include "error.h"
 #include "memory.h"
+#include "page_table.h"
 #include "params.h"
+#include "turn.h"
+
+#include <new>
 
 namespace kvc {
 namespace {
@@ -33,25 +37,34 @@ kvc_status checkParams(const kvc_library *library,
   return KVC_OK;
 }
 
-// Creates the pool and gives every sequence the pages of its capacity.
-kvc_status reservePages(kvc_session *session) {
+// Creates the pool and page tables that hold nothing.
+kvc_status reservePages(kvc_session *session,
+                        const kvc_session_params &params) {
   const kvc_library *library = session->model->library;
   int64_t perSequence = library->pages_per_sequence;
   int64_t used = (session->capacity - 1) / library->positions_per_page + 1;
   int64_t entries;
   if (!multiply(session->sequences, perSequence, &entries) ||
-      !(session->pages = allocate<int64_t>(entries)))
+      !(session->pages = allocate<int64_t>(entries)) ||
+      !(session->reorderedPages = allocate<int64_t>(entries)))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for the page tables of %lld sequences with %lld "
                 "pages each",
                 static_cast<long long>(session->sequences),
                 static_cast<long long>(perSequence));
-  if (kvc_status status = createPool(&session->pool, library->page_bytes,
-                                     session->sequences * used))
-    return status;
   for (int64_t i = 0; i < entries; ++i)
-    session->pages[i] = i % perSequence < used ? takePage(&session->pool) : -1;
-  return KVC_OK;
+    session->pages[i] = -1;
+  int64_t all = session->sequences * used; // at most `entries`
+  if (params.pool_pages < 0 || params.pool_pages > all)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected pool_pages to be in 1..%lld (%lld for each of %lld "
+                "sequences), or 0 for all of them, but got %lld",
+                static_cast<long long>(all), static_cast<long long>(used),
+                static_cast<long long>(session->sequences),
+                static_cast<long long>(params.pool_pages));
+  return createPool(&session->pool, library,
+                    params.pool_pages ? params.pool_pages : all,
+                    params.poison);
 }
 
 kvc_status reserveBuffers(kvc_session *session) {
@@ -59,11 +72,12 @@ kvc_status reserveBuffers(kvc_session *session) {
   session->lengths = allocate<int64_t>(session->sequences);
   session->computed = allocate<int64_t>(session->sequences);
   session->planned = allocate<int64_t>(session->sequences);
+  session->reorderedLengths = allocate<int64_t>(session->sequences);
   session->tokens = allocate<int32_t>(library->max_tokens);
   session->slots = allocate<int32_t>(library->max_tokens);
   session->outputs = allocate<int64_t>(library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
-      !session->tokens || !session->slots || !session->outputs)
+      !session->reorderedLengths || !session->tokens || !session->slots || !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
   if (!map(&session->workspace, library->workspace_bytes, /*hugePages=*/true))
@@ -75,10 +89,6 @@ kvc_status reserveBuffers(kvc_session *session) {
                 "no memory for a row of %lld bytes of logits",
                 static_cast<long long>(rowBytes));
   return KVC_OK;
-}
-
-void poison(Mapping *memory) {
-  memset(memory->address, 0xff, size_t(memory->bytes));
 }
 
 kvc_status fill(kvc_session *session, const kvc_session_params &params) {
@@ -93,16 +103,23 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
           ? kernelsOfLevel(model->library, params.cpu_level, &status)
           : model->kernels;
   if (status == KVC_OK)
-    status = reservePages(session);
+    status = reservePages(session, params);
   if (status == KVC_OK)
     status = reserveBuffers(session);
   if (status == KVC_OK)
     status = createThreads(session->threadCount, &session->threads);
-  if (status == KVC_OK && params.poison) {
-    poison(&session->pool.memory);
-    poison(&session->workspace);
-  }
+  if (status == KVC_OK && params.poison)
+    memset(session->workspace.address, 0xff, size_t(session->workspace.bytes));
   return status;
+}
+
+// Bytes of what is kept for sequences beside their pages.
+int64_t metadataBytes(const kvc_session *session) {
+  int64_t entries = session->sequences * 2; // pages and reorderedPages
+  return metadataBytes(session->pool) +
+         int64_t(sizeof(int64_t)) *
+             (entries * session->model->library->pages_per_sequence +
+              session->sequences * 4); // the arrays of lengths, and planned
 }
 
 } // namespace
@@ -117,8 +134,6 @@ kvc_status checkSession(const kvc_session *session) {
 }
 
 kvc_status checkSequence(const kvc_session *session, int64_t sequence) {
-  if (kvc_status status = checkSession(session))
-    return status;
   if (sequence < 0 || sequence >= session->sequences)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected sequence to be in 0..%lld, but got %lld",
@@ -152,9 +167,10 @@ kvc_status kvc_session_create(const kvc_model *model,
     return status;
   if (kvc_status status = checkParams(model->library, values))
     return status;
-  auto *session = allocate<kvc_session>(1);
-  if (!session)
+  void *memory = allocateBytes(sizeof(kvc_session));
+  if (!memory)
     return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
+  auto *session = new (memory) kvc_session{};
   session->tag = kvc_session::sessionTag;
   session->model = model;
   retainModel(model);
@@ -172,17 +188,19 @@ void kvc_session_destroy(kvc_session *session) {
   destroyThreads(session->threads);
   unmap(&session->logits);
   unmap(&session->workspace);
-  free(session->outputs);
-  free(session->slots);
-  free(session->tokens);
-  free(session->planned);
-  free(session->computed);
-  free(session->lengths);
+  deallocate(session->outputs);
+  deallocate(session->slots);
+  deallocate(session->tokens);
+  deallocate(session->reorderedLengths);
+  deallocate(session->planned);
+  deallocate(session->computed);
+  deallocate(session->lengths);
   destroyPool(&session->pool);
-  free(session->pages);
+  deallocate(session->reorderedPages);
+  deallocate(session->pages);
   releaseModel(session->model);
   session->tag = 0;
-  free(session);
+  deallocate(session);
 }
 
 void kvc_session_info_init(kvc_session_info *info) {
@@ -194,8 +212,9 @@ void kvc_session_info_init(kvc_session_info *info) {
 
 kvc_status kvc_session_query(const kvc_session *session,
                              kvc_session_info *out_info) {
-  if (kvc_status status = checkSession(session))
-    return status;
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   if (!out_info)
     return failNull("out_info");
   kvc_session_info info;
@@ -209,6 +228,8 @@ kvc_status kvc_session_query(const kvc_session *session,
         session->lengths[i] * session->model->cacheBytesPerPosition;
   info.cache_reserved_bytes = session->pool.memory.bytes;
   info.workspace_bytes = session->workspace.bytes;
+  reportPages(session, &info);
+  info.metadata_bytes = metadataBytes(session);
   return writeInfo(out_info, info, "kvc_session_info");
 }
 
@@ -223,34 +244,10 @@ kvc_status kvc_session_capacity(const kvc_session *session,
 }
 
 kvc_status kvc_session_reset(kvc_session *session) {
-  if (kvc_status status = checkSession(session))
-    return status;
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
   for (int64_t i = 0; i < session->sequences; ++i)
-    session->lengths[i] = session->computed[i] = 0;
-  return KVC_OK;
-}
-
-kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
-                               int64_t *out_length) {
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
-  if (!out_length)
-    return failNull("out_length");
-  *out_length = session->lengths[sequence];
-  return KVC_OK;
-}
-
-kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
-                                 int64_t length) {
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
-  if (length < 0 || length > session->lengths[sequence])
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected length to be in 0..%lld (that of sequence %lld), but "
-                "got %lld",
-                static_cast<long long>(session->lengths[sequence]),
-                static_cast<long long>(sequence),
-                static_cast<long long>(length));
-  session->lengths[sequence] = session->computed[sequence] = length;
+    cutSequence(session, i, 0);
   return KVC_OK;
 }

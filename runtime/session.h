@@ -7,9 +7,12 @@
 #include "pool.h"
 #include "threads.h"
 
+#include <atomic>
+
 struct kvc_session {
   static constexpr uint32_t sessionTag = 0x7363766b; // "kvcs"
   uint32_t tag;
+  mutable std::atomic<const void *> owner; // the thread that uses it, see turn.h
   const kvc_model *model;
   const kvc_kernels *kernels;
   int32_t threadCount;
@@ -18,12 +21,17 @@ struct kvc_session {
   int64_t sequences;
   int64_t capacity; // positions of one sequence
   kvc::CachePool pool;
-  int64_t *pages;   // [sequences, pages_per_sequence], -1: none
+  // [sequences, pages_per_sequence]; -1 beyond what the length needs
+  int64_t *pages;
   int64_t *lengths; // [sequences], committed
+  // Scratch of a reordering, as `pages` and `lengths`.
+  int64_t *reorderedPages;
+  int64_t *reorderedLengths;
 
   // Of the forward call in progress. Between calls `computed` equals `lengths`.
   int64_t *computed; // [sequences], positions whose cells are written
-  int64_t *planned;  // [sequences], number of the call that last named it
+  int64_t *planned;  // [sequences], number of the plan that last named it,
+                     // negative when the sequence copies its last page
   int64_t callNumber;
   int32_t *tokens;        // [max_tokens], the slice
   int32_t *slots;         // [max_tokens], sequence of each token
@@ -36,7 +44,7 @@ namespace kvc {
 
 // Error unless `session` is a session.
 kvc_status checkSession(const kvc_session *session);
-// The same, and that it has the sequence.
+// Error unless it has the sequence.
 kvc_status checkSequence(const kvc_session *session, int64_t sequence);
 
 } // namespace kvc

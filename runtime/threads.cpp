@@ -190,12 +190,14 @@ int32_t allowedCpus() {
   return count < maxThreads ? count : maxThreads;
 }
 
+static_assert(alignof(ThreadPool) <= lineBytes, "see allocateLines");
+
 kvc_status createThreads(int32_t threads, ThreadPool **out_pool) {
-  void *memory = aligned_alloc(alignof(ThreadPool), sizeof(ThreadPool));
+  void *memory = allocateLines(sizeof(ThreadPool));
   auto *workers = allocate<pthread_t>(threads - 1);
   if (!memory || !workers) {
-    free(memory);
-    free(workers);
+    deallocate(memory);
+    deallocate(workers);
     return fail(KVC_OUT_OF_MEMORY, "no memory for %d threads", threads);
   }
   auto *pool = new (memory) ThreadPool{};
@@ -220,8 +222,8 @@ void destroyThreads(ThreadPool *pool) {
   wakeSleepers(pool);
   for (int32_t i = 0; i < pool->started; ++i)
     pthread_join(pool->workers[i], nullptr);
-  free(pool->workers);
-  free(pool);
+  deallocate(pool->workers);
+  deallocate(pool);
 }
 
 const kvc_executor *executorOf(ThreadPool *pool) { return &pool->executor; }

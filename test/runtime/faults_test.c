@@ -99,8 +99,9 @@ void test_faults(const char *folder) {
   params.threads = 3;
   COUNT_FAILURES(failures, kvc_session_create(model, &params, &session),
                  session);
-  /* The session, 7 arrays, 3 mappings, the pool, its list and 2 threads. */
-  CHECK_EQUAL(failures, 15);
+  /* The session, 9 arrays, 4 of the page pool, 3 mappings, the threads' pool,
+   * its list and 2 threads. */
+  CHECK_EQUAL(failures, 21);
 
   kvc_sampler *sampler = NULL;
   kvc_sampler_params sampling;

@@ -1,5 +1,6 @@
 // kvc-runtime-internals GROUP: parts of the runtime that no call shows alone.
 #include "check.h"
+#include "checksum.h"
 #include "cpu.h"
 #include "metadata.h"
 #include "threads.h"
@@ -187,6 +188,19 @@ void dispatch() {
   kvc::destroyThreads(pool);
 }
 
+// The check value of the CRC catalogues for CRC-32C, and the examples of RFC
+// 3720, appendix B.4.
+void checksum() {
+  CHECK_EQUAL(kvc::checksum(0, "123456789", 9), 0xe3069283);
+  CHECK_EQUAL(kvc::checksum(kvc::checksum(0, "1234", 4), "56789", 5),
+              0xe3069283);
+  unsigned char bytes[32] = {};
+  CHECK_EQUAL(kvc::checksum(0, bytes, 32), 0x8a9136aa);
+  memset(bytes, 0xff, sizeof bytes);
+  CHECK_EQUAL(kvc::checksum(0, bytes, 32), 0x62a8ab43);
+  CHECK_EQUAL(kvc::checksum(0, bytes, 0), 0);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -196,6 +210,7 @@ int main(int argc, char **argv) {
   } groups[] = {{"cpu", cpu},
                 {"metadata", metadata},
                 {"threads", threads},
+                {"checksum", checksum},
                 {"dispatch", dispatch}};
   for (const auto &group : groups)
     if (argc == 2 && strcmp(group.name, argv[1]) == 0) {

@@ -10,6 +10,9 @@ int main(int argc, char **argv) {
       {"session", test_session},   {"forward", test_forward},
       {"generate", test_generate}, {"sampling", test_sampling},
       {"faults", test_faults},     {"distributions", test_distributions},
+      {"allocator", test_allocator}, {"turns", test_turns},
+      {"state", test_state},         {"refusals", test_refusals},
+      {"property", test_property}, {"sequences", test_sequences},
   };
   for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; ++i)
     if (strcmp(groups[i].name, argv[1]) == 0) {

@@ -61,7 +61,8 @@ typedef struct kvc_executor {
  *   weights    i8[weights_bytes]      data section of the packed file
  *   pool       i8                     cache pages
  *   pages      i64[slots * pages_per_sequence]  byte offset in pool of page p
- *                                     of slot s at [s * pages_per_sequence + p]
+ *                                     of slot s at [s * pages_per_sequence + p];
+ *                                     -1 for pages without a position
  *   lengths    i64[slots]             cached positions before this slice
  *   tokens     i32[n]                 0 <= token < vocab
  *   sequences  i32[n]                 slot of each token
@@ -111,7 +112,10 @@ typedef struct kvc_library {
 
   kvc_type arithmetic; /* of activations and logits: F64 or F32 */
   kvc_type cache_type; /* of cached keys and values */
-  const char *layout;  /* "contiguous" */
+  /* "contiguous" or "paged<n>". A page holds, behind each other,
+   *   keys:   [layers, kv_heads, positions_per_page / 16, key_width, 16]
+   *   values: [layers, kv_heads, positions_per_page, value_width] */
+  const char *layout;
 
   int64_t positions_per_page; /* contiguous: one page holds the capacity */
   int64_t pages_per_sequence;

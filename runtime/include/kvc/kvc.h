@@ -45,7 +45,9 @@
  * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
  *
  * Threads. A model can be shared by threads. A session or a sampler belongs to
- * one thread at a time; sessions of one model run side by side. What a model
+ * one thread at a time; sessions of one model run side by side. A call with a
+ * session that another thread's call is using is KVC_BUSY and does nothing,
+ * except that none may run or start when the session is destroyed. What a model
  * computes does not depend on threads, chunks, slices or neighbours in a batch:
  * the logits are the same bits.
  */
@@ -68,10 +70,11 @@ extern "C" {
 typedef enum kvc_status {
   KVC_OK = 0,
   KVC_INVALID_ARGUMENT, /* an argument that no state would make right */
-  KVC_OUT_OF_CAPACITY,  /* more positions than a sequence has left */
+  KVC_OUT_OF_CAPACITY,  /* a sequence or the pool of pages has less left */
   KVC_OUT_OF_MEMORY,    /* the system gave no memory or no thread */
   KVC_IO,               /* a file that can't be read, or is malformed */
-  KVC_INCOMPATIBLE      /* ABI, identity or CPU do not fit together */
+  KVC_INCOMPATIBLE,     /* ABI, identity or CPU do not fit together */
+  KVC_BUSY              /* something is in use that must not be now */
 } kvc_status;
 
 /* A lower-case name such as "out of capacity"; "unknown status" for a value
@@ -84,6 +87,25 @@ KVC_API const char *kvc_last_error(void);
 
 /* The runtime's version, "0.1.0". Static. */
 KVC_API const char *kvc_version(void);
+
+/* Memory ------------------------------------------------------------------ */
+
+/* Where the runtime takes memory from. Both functions can be called by any
+ * thread that calls the runtime, and must not call the runtime. */
+typedef struct kvc_allocator {
+  /* `bytes` >= 1 at a multiple of 64, with any contents; NULL when there are
+   * none, which makes the call of the runtime fail with KVC_OUT_OF_MEMORY. */
+  void *(*allocate)(void *user, int64_t bytes);
+  void (*release)(void *user, void *memory);
+  void *user; /* passed on */
+} kvc_allocator;
+
+/* Sets the allocator of this process (copied); NULL: the system again. Weight
+ * files are mapped and threads are started by the system in any case. Unlike the
+ * system's memory, an allocator's is touched in full when a session is created.
+ * Not to be called while another thread calls the runtime.
+ * Errors: KVC_BUSY while a model, session or sampler is alive. */
+KVC_API kvc_status kvc_set_allocator(const kvc_allocator *allocator);
 
 /* Model ------------------------------------------------------------------- */
 
@@ -149,6 +171,9 @@ typedef struct kvc_session_params {
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
    * type, so that a read of what nobody wrote shows. For tests. */
   int32_t poison;
+  /* Pages of the pool that the sequences share, at most what all of them can
+   * hold at capacity; 0: so many, and the pool is never short of one. */
+  int64_t pool_pages;
 } kvc_session_params;
 
 KVC_API void kvc_session_params_init(kvc_session_params *params);
@@ -175,6 +200,12 @@ typedef struct kvc_session_info {
   int64_t cache_bytes; /* sum of lengths * cache_bytes_per_position */
   int64_t cache_reserved_bytes; /* address space of all pages, padding in it */
   int64_t workspace_bytes;
+  int64_t pages;         /* of the pool */
+  int64_t live_pages;    /* held by a sequence; one that several hold counts once */
+  int64_t partial_pages; /* of the live ones, filled in part */
+  int64_t live_bytes;    /* of the live pages, padding in it */
+  int64_t slack_bytes;   /* of these, bytes where no cached position stands */
+  int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
 } kvc_session_info;
 
 KVC_API void kvc_session_info_init(kvc_session_info *info);
@@ -195,6 +226,67 @@ KVC_API kvc_status kvc_sequence_length(const kvc_session *session,
  * KVC_INVALID_ARGUMENT. */
 KVC_API kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                          int64_t length);
+
+/* Empties a sequence: truncation to 0. */
+KVC_API kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence);
+
+/* Makes `to` hold what `from` holds; what it held before is forgotten. Both hold
+ * the same pages, and nothing is copied until one of them appends to a page that
+ * is filled in part, which it then copies first. Takes no page. */
+KVC_API kvc_status kvc_sequence_fork(kvc_session *session, int64_t from,
+                                     int64_t to);
+
+/* Makes each sequence i < count hold what sequence order[i] held before the
+ * call, as kvc_sequence_fork does: the step of a beam search. A sequence can
+ * come several times in `order` [count], or not at all. Sequences from `count`
+ * on stay. 0 <= count <= sequences of the session. */
+KVC_API kvc_status kvc_session_reorder(kvc_session *session,
+                                       const int64_t *order, int64_t count);
+
+/* Copies what `from` holds to sequence `to` of another session, whose model has
+ * the same identity; within one session it is kvc_sequence_fork.
+ * Errors: KVC_INCOMPATIBLE when the identities differ; KVC_OUT_OF_CAPACITY when
+ * the other session's capacity or pool is too small. */
+KVC_API kvc_status kvc_sequence_copy(const kvc_session *from_session,
+                                     int64_t from, kvc_session *to_session,
+                                     int64_t to);
+
+/* Writes the cached tokens at positions first..first+count-1 to `out_tokens`
+ * [count], which may be NULL when count is 0. They must be below the length. */
+KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
+                                       int64_t sequence, int64_t first,
+                                       int64_t count, int32_t *out_tokens);
+
+/* Saves a sequence, its tokens with their keys and values, to a file that only
+ * its owner can read. It is written aside and renamed at the end: on an error
+ * what stood at `path` still does. KVC_IO is the one error of files. */
+KVC_API kvc_status kvc_sequence_save(const kvc_session *session,
+                                     int64_t sequence, const char *path);
+
+/* Fills an empty sequence from a file that kvc_sequence_save wrote; what follows
+ * has the same bits as if it had never been away. On an error it stays empty.
+ * Errors: KVC_INCOMPATIBLE when the file has another version, layout or identity
+ * than the model; KVC_OUT_OF_CAPACITY when capacity or free pages are too few;
+ * KVC_IO when the file can't be read, is truncated or altered (its CRC-32C is
+ * another); KVC_INVALID_ARGUMENT when the sequence isn't empty. */
+KVC_API kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
+                                        const char *path);
+
+typedef struct kvc_sequence_info {
+  uint32_t size; /* sizeof(kvc_sequence_info), by the init function */
+  int64_t length;
+  /* Positions that can be appended now: what capacity leaves and the pool's free
+   * pages hold, if no other sequence takes them. */
+  int64_t room;
+  int64_t cache_bytes;  /* length * cache_bytes_per_position */
+  int64_t pages;        /* that it holds */
+  int64_t shared_pages; /* of these, held by other sequences, too */
+} kvc_sequence_info;
+
+KVC_API void kvc_sequence_info_init(kvc_sequence_info *info);
+KVC_API kvc_status kvc_sequence_query(const kvc_session *session,
+                                      int64_t sequence,
+                                      kvc_sequence_info *out_info);
 
 /* Forward ----------------------------------------------------------------- */
 
@@ -222,11 +314,30 @@ typedef struct kvc_chunk {
  *                then of tokens. NULL is fine when no row is wanted.
  *   logits_rows  rows that `logits` has room for; room left over is not touched
  *
- * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence;
- * KVC_INVALID_ARGUMENT for everything else that is out of range. */
+ * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence, or the
+ * batch the pages that are free; KVC_INVALID_ARGUMENT for everything else that
+ * is out of range. */
 KVC_API kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
                                int64_t chunk_count, void *logits,
                                int64_t logits_rows);
+
+/* What a batch of chunks takes. */
+typedef struct kvc_plan_info {
+  uint32_t size; /* sizeof(kvc_plan_info), by the init function */
+  int64_t tokens;
+  int64_t logits_rows;
+  int64_t new_pages;    /* taken from the pool */
+  int64_t copied_pages; /* of these, copies of pages that sequences share */
+  int64_t free_pages;   /* of the pool, before the call */
+} kvc_plan_info;
+
+KVC_API void kvc_plan_info_init(kvc_plan_info *info);
+
+/* Makes the checks of kvc_forward, with the same errors, and nothing else:
+ * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds when
+ * it is the next call that changes the session. */
+KVC_API kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
+                            int64_t chunk_count, kvc_plan_info *out_info);
 
 /* Sampling ---------------------------------------------------------------- */
 

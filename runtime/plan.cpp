@@ -1,0 +1,154 @@
+#include "plan.h"
+
+#include "error.h"
+#include "page_table.h"
+#include "params.h"
+#include "turn.h"
+
+namespace kvc {
+namespace {
+
+// Tokens of one chunk that give a row of logits.
+int64_t rowsOf(const kvc_chunk &chunk) {
+  switch (valueOf(chunk.outputs)) {
+  case KVC_OUTPUTS_NONE:
+    return 0;
+  case KVC_OUTPUTS_LAST:
+    return 1;
+  case KVC_OUTPUTS_ALL:
+    return chunk.count;
+  }
+  return -1;
+}
+
+kvc_status checkChunk(kvc_session *session, const kvc_chunk &chunk,
+                      int64_t index, Plan *plan) {
+  auto number = static_cast<long long>(index);
+  auto sequence = static_cast<long long>(chunk.sequence);
+  if (chunk.sequence < 0 || chunk.sequence >= session->sequences)
+    return fail(KVC_INVALID_ARGUMENT,
+                "chunk %lld: expected sequence to be in 0..%lld, but got %lld",
+                number, static_cast<long long>(session->sequences - 1),
+                sequence);
+  if (session->planned[chunk.sequence] == session->callNumber)
+    return fail(KVC_INVALID_ARGUMENT,
+                "chunk %lld: expected each sequence once in a call, but "
+                "sequence %lld comes twice",
+                number, sequence);
+  session->planned[chunk.sequence] = session->callNumber;
+
+  if (chunk.count < 1)
+    return fail(KVC_INVALID_ARGUMENT,
+                "chunk %lld: expected at least one token, but got %lld", number,
+                static_cast<long long>(chunk.count));
+  if (!chunk.tokens)
+    return fail(KVC_INVALID_ARGUMENT,
+                "chunk %lld: expected tokens to be given, but got NULL",
+                number);
+  int64_t length = session->lengths[chunk.sequence];
+  if (chunk.count > session->capacity - length)
+    return fail(
+        KVC_OUT_OF_CAPACITY,
+        "sequence %lld holds %lld of %lld positions and chunk %lld adds "
+        "%lld",
+        sequence, static_cast<long long>(length),
+        static_cast<long long>(session->capacity), number,
+        static_cast<long long>(chunk.count));
+  int64_t vocab = session->model->library->vocab;
+  for (int64_t i = 0; i < chunk.count; ++i)
+    if (chunk.tokens[i] < 0 || chunk.tokens[i] >= vocab)
+      return fail(
+          KVC_INVALID_ARGUMENT,
+          "chunk %lld: expected token %lld to be in 0..%lld, but got %d",
+          number, static_cast<long long>(i), static_cast<long long>(vocab - 1),
+          chunk.tokens[i]);
+
+  int64_t chunkRows = rowsOf(chunk);
+  if (chunkRows < 0)
+    return fail(KVC_INVALID_ARGUMENT,
+                "chunk %lld: expected outputs to be none (0), last (1) or all "
+                "(2), but got %d",
+                number, valueOf(chunk.outputs));
+  plan->tokens += chunk.count; // at most sequences * capacity
+  plan->rows += chunkRows;
+  return KVC_OK;
+}
+
+// Counts pages. The last of those who share a page and write to it need not copy
+// it: each copy is as good as done for the chunks that follow, until the end.
+void countPages(kvc_session *session, const kvc_chunk *chunks,
+                int64_t chunkCount, Plan *plan) {
+  const CachePool &pool = session->pool;
+  auto lastPage = [&](int64_t sequence) {
+    return pagesOf(session, sequence)[session->lengths[sequence] /
+                                      pool.positions];
+  };
+  for (int64_t i = 0; i < chunkCount; ++i) {
+    int64_t sequence = chunks[i].sequence;
+    plan->newPages += pagesToAppend(session, sequence, chunks[i].count);
+    if (!appendCopies(session, sequence))
+      continue;
+    ++plan->copiedPages;
+    --referencesOf(pool, lastPage(sequence));
+    session->planned[sequence] = -session->callNumber;
+  }
+  for (int64_t i = 0; i < chunkCount; ++i)
+    if (session->planned[chunks[i].sequence] == -session->callNumber)
+      ++referencesOf(pool, lastPage(chunks[i].sequence));
+}
+
+} // namespace
+
+kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
+                      int64_t chunkCount, Plan *plan) {
+  *plan = {};
+  if (!chunks)
+    return failNull("chunks");
+  if (chunkCount < 1)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected at least one chunk, but got %lld",
+                static_cast<long long>(chunkCount));
+  ++session->callNumber;
+  for (int64_t i = 0; i < chunkCount; ++i)
+    if (kvc_status status = checkChunk(session, chunks[i], i, plan))
+      return status;
+  countPages(session, chunks, chunkCount, plan);
+  if (plan->newPages > session->pool.freeCount)
+    return fail(KVC_OUT_OF_CAPACITY,
+                "the pool has %lld of %lld pages free and the call takes %lld",
+                static_cast<long long>(session->pool.freeCount),
+                static_cast<long long>(session->pool.pageCount),
+                static_cast<long long>(plan->newPages));
+  return KVC_OK;
+}
+
+} // namespace kvc
+
+using namespace kvc;
+
+void kvc_plan_info_init(kvc_plan_info *info) {
+  if (!info)
+    return;
+  *info = {};
+  info->size = sizeof *info;
+}
+
+kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
+                    int64_t chunk_count, kvc_plan_info *out_info) {
+  Turn turn(session);
+  if (turn.status != KVC_OK)
+    return turn.status;
+  Plan plan;
+  if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
+    return status;
+  if (!out_info)
+    return failNull("out_info");
+  kvc_plan_info info;
+  kvc_plan_info_init(&info);
+  info.tokens = plan.tokens;
+  info.logits_rows = plan.rows;
+  info.new_pages = plan.newPages;
+  info.copied_pages = plan.copiedPages;
+  info.free_pages = session->pool.freeCount;
+  return writeInfo(out_info, info, "kvc_plan_info");
+}

@@ -1,0 +1,27 @@
+#include "turn.h"
+
+#include "error.h"
+
+namespace kvc {
+
+static thread_local char self; // its address stands for the thread
+
+Turn::Turn(const kvc_session *session) : status(checkSession(session)) {
+  if (status != KVC_OK)
+    return;
+  const void *owner = nullptr;
+  if (session->owner.compare_exchange_strong(owner, &self,
+                                             std::memory_order_acquire,
+                                             std::memory_order_relaxed))
+    held = session;
+  else if (owner != &self)
+    status = fail(KVC_BUSY, "expected one thread at a time to use a session, "
+                            "but another one is using it");
+}
+
+Turn::~Turn() {
+  if (held)
+    held->owner.store(nullptr, std::memory_order_release);
+}
+
+} // namespace kvc
