@@ -1,7 +1,7 @@
-// kvc-sequences DIR NAME: random operations on the sequences of a compiled model,
-// DIR/libNAME.so. After each append, the sequence's logits must have the bits of
-// its tokens forwarded at once by a session that does nothing else. Cache and
-// workspace start as NaN.
+// kvc-sequences DIR NAME: random operations on the sequences of a compiled
+// model, DIR/libNAME.so. After each append, the sequence's logits must have the
+// bits of its tokens forwarded at once by a session that does nothing else.
+// Cache and workspace start as NaN.
 #include <kvc/kvc.h>
 
 #include <cstdio>
