@@ -169,7 +169,8 @@ typedef struct kvc_session_params {
   int64_t capacity;  /* positions of a sequence; 0: as many as the model has */
   const char *cpu_level; /* one of the library's; NULL: the best that runs */
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
-   * type, so that a read of what nobody wrote shows. For tests. */
+   * type, so that a read of what nobody wrote shows; a page that becomes free is
+   * filled again, in full. For tests. */
   int32_t poison;
   /* Pages of the pool that the sequences share, at most what all of them can
    * hold at capacity; 0: so many, and the pool is never short of one. */
