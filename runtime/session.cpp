@@ -77,7 +77,8 @@ kvc_status reserveBuffers(kvc_session *session) {
   session->slots = allocate<int32_t>(library->max_tokens);
   session->outputs = allocate<int64_t>(library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
-      !session->reorderedLengths || !session->tokens || !session->slots || !session->outputs)
+      !session->reorderedLengths || !session->tokens || !session->slots ||
+      !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
   if (!map(&session->workspace, library->workspace_bytes, /*hugePages=*/true))

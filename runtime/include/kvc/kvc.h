@@ -169,7 +169,8 @@ typedef struct kvc_session_params {
   int64_t capacity;  /* positions of a sequence; 0: as many as the model has */
   const char *cpu_level; /* one of the library's; NULL: the best that runs */
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
-   * type, so that a read of what nobody wrote shows. For tests. */
+   * type, so that a read of what nobody wrote shows; a page that becomes free is
+   * filled again, in full. For tests. */
   int32_t poison;
   /* Pages of the pool that the sequences share, at most what all of them can
    * hold at capacity; 0: so many, and the pool is never short of one. */
@@ -201,7 +202,7 @@ typedef struct kvc_session_info {
   int64_t cache_reserved_bytes; /* address space of all pages, padding in it */
   int64_t workspace_bytes;
   int64_t pages;         /* of the pool */
-  int64_t live_pages;    /* held by a sequence; one that several hold counts once */
+  int64_t live_pages;    /* held by a sequence; held by several: counts once */
   int64_t partial_pages; /* of the live ones, filled in part */
   int64_t live_bytes;    /* of the live pages, padding in it */
   int64_t slack_bytes;   /* of these, bytes where no cached position stands */
@@ -334,8 +335,8 @@ typedef struct kvc_plan_info {
 KVC_API void kvc_plan_info_init(kvc_plan_info *info);
 
 /* Makes the checks of kvc_forward, with the same errors, and nothing else:
- * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds when
- * it is the next call that changes the session. */
+ * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds
+ * when it is the next call that changes the session. */
 KVC_API kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
                             int64_t chunk_count, kvc_plan_info *out_info);
 
@@ -386,9 +387,9 @@ typedef int (*kvc_token_callback)(void *user, int32_t token);
 
 /* Appends `prompt` to a sequence and then generates up to `count` tokens, each
  * forwarded before the next is chosen. The last one is never forwarded, so that
- * prompt_count + count - 1 positions must be free: fewer is KVC_OUT_OF_CAPACITY
- * before anything is computed. A count of 0 forwards nothing: the result is the
- * prompt, which the caller has.
+ * prompt_count + count - 1 positions, and their pages, must be free: fewer is
+ * KVC_OUT_OF_CAPACITY before anything is computed. A count of 0 forwards
+ * nothing: the result is the prompt, which the caller has.
  *
  *   prompt       [prompt_count], at least one token unless count is 0
  *   sampler      for the model's vocab and arithmetic type; NULL: greedy
