@@ -19,7 +19,7 @@ struct CompileOptions {
   BuildOptions build;
   // For the tests' negative controls: compile a program that the check of cache
   // uses rejects.
-  bool skipCacheCheck = false;
+  bool skipCacheContract = false;
   // Applied to each pass manager (the options of mlir-opt).
   llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> configure;
 };
