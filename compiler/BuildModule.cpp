@@ -315,8 +315,14 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
     return invalidOption("--capacity: expected 1 to " + llvm::Twine(spec.context) +
                          " (the model's context), but got " +
                          llvm::Twine(capacity));
+  if (options.pagePositions % kLanes != 0)
+    return invalidOption("--cache: expected pages of a multiple of " +
+                         llvm::Twine(kLanes) + " positions, but got " +
+                         llvm::Twine(options.pagePositions));
+  Attribute layout = ContiguousAttr::get(context);
+  if (options.pagePositions)
+    layout = PagedAttr::get(context, options.pagePositions);
   auto cache = CacheType::get(context, spec.layers, spec.kvHeads, capacity,
-                              spec.headDim, spec.headDim, *cacheElement,
-                              ContiguousAttr::get(context));
+                              spec.headDim, spec.headDim, *cacheElement, layout);
   return ModuleBuilder(context, spec, arithmetic, *weightType, cache).build();
 }

@@ -12,6 +12,7 @@ namespace kvc {
 struct BuildOptions {
   std::string weightType; // f64, f32, f16, bf16; "": the arithmetic's type
   std::string cacheType;  // the same; "": the arithmetic's type
+  int64_t pagePositions = 0; // positions of a page; 0: contiguous
   int64_t capacity = 0;   // positions of a sequence; 0: the model's context
 };
 

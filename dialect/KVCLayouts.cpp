@@ -29,17 +29,44 @@ struct IndexBuilder {
   }
 };
 
-int64_t pageElements(CacheType cache, int64_t positions, int64_t width) {
-  return cache.getLayers() * cache.getKvHeads() * positions * width;
-}
+// A page of `positions` positions, a multiple of kLanes:
+//   keys:   [layers, kv_heads, positions/16, key, 16]
+//   values: [layers, kv_heads, positions, value], behind the keys
+struct Page {
+  CacheType cache;
+  int64_t positions;
+
+  int64_t bytes() const { return positions * cache.getBytesPerPosition(); }
+
+  Value keyIndex(IndexBuilder b, Value layer, Value head, Value place,
+                 Value element) const {
+    Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
+    Value group = b.add(b.mul(row, positions / kLanes), b.div(place, kLanes));
+    Value index = b.add(b.mul(group, cache.getKeyWidth()), element);
+    return b.add(b.mul(index, kLanes), b.rem(place, kLanes));
+  }
+  Value valueIndex(IndexBuilder b, Value layer, Value head, Value place,
+                   Value element) const {
+    Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
+    Value index = b.add(b.mul(row, positions), place);
+    index = b.add(b.mul(index, cache.getValueWidth()), element);
+    int64_t keys = cache.getLayers() * cache.getKvHeads() * positions *
+                   cache.getKeyWidth();
+    return b.add(index, b.constant(keys));
+  }
+};
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// contiguous: one page, of the capacity rounded up to whole groups of lanes
+//===----------------------------------------------------------------------===//
 
 int64_t ContiguousAttr::getPositionsPerPage(CacheType cache) const {
   return llvm::alignTo(cache.getCapacity(), kLanes);
 }
 
 int64_t ContiguousAttr::getPageBytes(CacheType cache) const {
-  return getPositionsPerPage(cache) * cache.getBytesPerPosition();
+  return Page{cache, getPositionsPerPage(cache)}.bytes();
 }
 
 int64_t ContiguousAttr::getPagePadding(CacheType cache) const {
@@ -47,29 +74,59 @@ int64_t ContiguousAttr::getPagePadding(CacheType cache) const {
          cache.getBytesPerPosition();
 }
 
-// keys: [layers, kv_heads, positions/16, key, 16]
 Value ContiguousAttr::emitKeyIndex(OpBuilder &builder, Location loc,
                                    CacheType cache, Value layer, Value head,
                                    Value place, Value element) const {
-  IndexBuilder b{builder, loc};
-  int64_t positions = getPositionsPerPage(cache);
-  Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
-  Value group = b.add(b.mul(row, positions / kLanes), b.div(place, kLanes));
-  Value index = b.add(b.mul(group, cache.getKeyWidth()), element);
-  return b.add(b.mul(index, kLanes), b.rem(place, kLanes));
+  return Page{cache, getPositionsPerPage(cache)}.keyIndex(
+      {builder, loc}, layer, head, place, element);
 }
 
-// values: [layers, kv_heads, positions, value], behind the keys
 Value ContiguousAttr::emitValueIndex(OpBuilder &builder, Location loc,
                                      CacheType cache, Value layer, Value head,
                                      Value place, Value element) const {
-  IndexBuilder b{builder, loc};
-  int64_t positions = getPositionsPerPage(cache);
-  Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
-  Value index = b.add(b.mul(row, positions), place);
-  index = b.add(b.mul(index, cache.getValueWidth()), element);
-  return b.add(index,
-               b.constant(pageElements(cache, positions, cache.getKeyWidth())));
+  return Page{cache, getPositionsPerPage(cache)}.valueIndex(
+      {builder, loc}, layer, head, place, element);
 }
 
 bool ContiguousAttr::isExact() const { return true; }
+
+//===----------------------------------------------------------------------===//
+// paged
+//===----------------------------------------------------------------------===//
+
+LogicalResult PagedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t positions) {
+  // C1: whole groups of lanes.
+  if (positions <= 0 || positions % kLanes != 0)
+    return emitError() << "expected a page to have a positive multiple of "
+                       << kLanes << " positions, but got " << positions;
+  return success();
+}
+
+int64_t PagedAttr::getPositionsPerPage(CacheType) const {
+  return getPositions();
+}
+
+int64_t PagedAttr::getPageBytes(CacheType cache) const {
+  return Page{cache, getPositions()}.bytes();
+}
+
+// Every place of a page can hold a position; what the last page of a sequence
+// doesn't use is slack of that sequence.
+int64_t PagedAttr::getPagePadding(CacheType) const { return 0; }
+
+Value PagedAttr::emitKeyIndex(OpBuilder &builder, Location loc, CacheType cache,
+                              Value layer, Value head, Value place,
+                              Value element) const {
+  return Page{cache, getPositions()}.keyIndex({builder, loc}, layer, head, place,
+                                              element);
+}
+
+Value PagedAttr::emitValueIndex(OpBuilder &builder, Location loc,
+                                CacheType cache, Value layer, Value head,
+                                Value place, Value element) const {
+  return Page{cache, getPositions()}.valueIndex({builder, loc}, layer, head,
+                                                place, element);
+}
+
+bool PagedAttr::isExact() const { return true; }

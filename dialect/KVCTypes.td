@@ -56,6 +56,21 @@ def KVC_ContiguousAttr : AttrDef<KVC_Dialect, "Contiguous",
   }];
 }
 
+def KVC_PagedAttr : AttrDef<KVC_Dialect, "Paged",
+    [DeclareAttrInterfaceMethods<KVC_LayoutAttrInterface>]> {
+  let mnemonic = "paged";
+  let summary = "a sequence is a list of pages of a fixed number of positions";
+  let description = [{
+    `#kvc.paged<16>`: keys `[layers, kv_heads, positions/16, key, 16]`, then
+    values `[layers, kv_heads, positions, value]`, for each page of `positions`
+    positions. A sequence needs as many pages as hold its length.
+    - C1: the number of positions is a positive multiple of 16.
+  }];
+  let parameters = (ins "int64_t":$positions);
+  let assemblyFormat = "`<` $positions `>`";
+  let genVerifyDecl = 1;
+}
+
 def KVC_Activation : I32EnumAttr<"Activation", "an activation function", [
     // x * (1 + erf(x / sqrt 2)) / 2
     I32EnumAttrCase<"GELU", 0, "gelu">,

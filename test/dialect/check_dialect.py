@@ -51,11 +51,21 @@ def definitions(root):
     }
 
 
+def attributes(root):
+    """The same for each attribute, layouts among them."""
+    text = open(f"{root}/dialect/KVCTypes.td").read()
+    found = re.finditer(r'^def \w+ : AttrDef<KVC_Dialect, "(\w+)"', text, re.M)
+    return {
+        match[1].lower(): text[match.start() : text.index("\n}", match.start())]
+        for match in found
+    }
+
+
 def coverage(root):
     roundtrip = open(f"{root}/test/dialect/roundtrip.mlir").read()
     invalid = open(f"{root}/test/dialect/invalid.mlir").read()
     missing, constraints = [], 0
-    for name, text in definitions(root).items():
+    for name, text in {**definitions(root), **attributes(root)}.items():
         if f"kvc.{name}" not in roundtrip:
             missing.append(f"kvc.{name} in roundtrip.mlir")
         for number in re.findall(r"^ *- C(\d+):", text, re.M):

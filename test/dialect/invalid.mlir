@@ -37,6 +37,12 @@ func.func private @cache_c3(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4,
 
 // -----
 
+// expected-error@+2 {{expected a page to have a positive multiple of 16 positions, but got 20}}
+// expected-error@+1 {{failed to parse KVC_CacheType parameter 'layout'}}
+func.func private @paged_c1(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.paged<20>>)
+
+// -----
+
 // expected-error@+1 {{expected a sequence of a cache to have at most 2^56 bytes}}
 func.func private @cache_c4(!kvc.cache<layers 2, kv_heads 4611686018427387904, capacity 20, key 8, value 8, f16, #kvc.contiguous>)
 

@@ -15,6 +15,7 @@
 // CHECK: capacity 16, key 1, value 1, f64, #kvc.contiguous>
 // CHECK: capacity 16, key 1, value 1, f32, #kvc.contiguous>
 // CHECK: capacity 16, key 1, value 1, bf16, #kvc.contiguous>
+// CHECK: capacity 40, key 1, value 1, f32, #kvc.paged<16>>
 // CHECK: kvc.weights = "random:1"
 module attributes {kvc.weights = "random:1"} {
   // CHECK: kvc.weight @table : tensor<9x16xf64> from "table"
@@ -90,5 +91,10 @@ module attributes {kvc.weights = "random:1"} {
   func.func private @element_types(
     !kvc.cache<layers 1, kv_heads 1, capacity 16, key 1, value 1, f64, #kvc.contiguous>,
     !kvc.cache<layers 1, kv_heads 1, capacity 16, key 1, value 1, f32, #kvc.contiguous>,
-    !kvc.cache<layers 1, kv_heads 1, capacity 16, key 1, value 1, bf16, #kvc.contiguous>)
+    !kvc.cache<layers 1, kv_heads 1, capacity 16, key 1, value 1, bf16, #kvc.contiguous>,
+    !kvc.cache<layers 1, kv_heads 1, capacity 40, key 1, value 1, f32, #kvc.paged<16>>)
+
+  // An attribute outside of the op that elides its name.
+  // CHECK: #kvc.packing<offset 64, panel 16>
+  func.func private @packing() attributes {test.packing = #kvc.packing<offset 64, panel 16>}
 }

@@ -47,8 +47,10 @@ struct CommandLine {
       cl::init(kvc::kDefaultTargets.str()),
       cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, or several with "
                "commas (default: v3 and v4, chosen when the library loads)")};
-  cl::opt<std::string> cache{"cache", cl::value_desc("type"), cl::cat(category),
-      cl::desc("type of cached keys and values: f64, f32, f16, bf16")};
+  cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
+      cl::desc("type of cached keys and values (f64, f32, f16, bf16), layout "
+               "(contiguous, paged<16>, ...), or both"),
+      cl::cat(category)};
   cl::opt<std::string> weights{"weights", cl::value_desc("type"),
       cl::desc("type of packed matrices: f64, f32, f16, bf16"),
       cl::cat(category)};
@@ -94,6 +96,28 @@ bool isCompilation(int argc, char **argv) {
                       !output.ends_with(".mlir"));
 }
 
+// Reads --cache: "f16", "paged<16>" or "f16,paged<16>". The type's name is
+// checked where the arithmetic is known.
+bool parseCache(StringRef text, kvc::BuildOptions &options) {
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  bool hasLayout = false;
+  for (StringRef part : parts) {
+    bool paged = part.consume_front("paged<") && part.consume_back(">");
+    if (paged || part == "contiguous") {
+      if (hasLayout || (paged && (part.getAsInteger(10, options.pagePositions) ||
+                                  options.pagePositions < 1)))
+        return false;
+      hasLayout = true;
+    } else if (options.cacheType.empty()) {
+      options.cacheType = part.str();
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 int compileMain(int argc, char **argv, DialectRegistry &registry) {
   CommandLine commandLine;
   registerAsmPrinterCLOptions();
@@ -114,7 +138,9 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
   options.model = commandLine.model;
   options.output = commandLine.output;
   options.stage = commandLine.stage;
-  options.build.cacheType = commandLine.cache;
+  if (!parseCache(commandLine.cache, options.build))
+    return fail("--cache: expected a type, a layout (contiguous or paged<n>) or "
+                "both, but got '" + commandLine.cache + "'");
   options.build.weightType = commandLine.weights;
   options.build.capacity = commandLine.capacity;
   options.skipCacheContract = commandLine.skipCacheContract;
