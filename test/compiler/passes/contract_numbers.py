@@ -141,11 +141,39 @@ def run(folder, compiler, name, body, table):
     return np.concatenate(logits)
 
 
-def verdict(body, rows):
+def verdict(program):
     """What kvc-verify-cache-contract says; nothing if it accepts."""
     command = ["kvc-opt", "-", "--kvc-verify-cache-contract", "-o", "/dev/null"]
-    program = text(new_cache(body), body, rows)
     return subprocess.run(command, input=program, capture_output=True, text=True).stderr
+
+
+def check_chunk(folder, compiler):
+    """Mistake 8: what doesn't fit into sequence 0 is written over sequence 1."""
+    count = CAPACITY + 2
+    calls = [(1, [1, 7, 3]), (0, [i % VOCAB for i in range(count)]), (1, [8])]
+    rows, said = [], []
+    for name, capacity in (("right-8", 2 * CAPACITY), ("wrong-8", CAPACITY)):
+        cache = Cache(1, 1, capacity, WIDTH, "f64", 2)
+        module = text(cache, ONE, CAPACITY)
+        # The check needs sequences that are constants; a call may bring any.
+        constant = module.replace("of %s", "of %zero").replace("by %s", "by %zero")
+        said.append(verdict(constant.replace("%n =", f"""%zeros = arith.constant dense<0> : tensor<{count}xi32>
+    %zero = tensor.cast %zeros : tensor<{count}xi32> to tensor<?xi32>
+    %n =""")))
+        library = Library(folder, name, module, compiler)
+        random = np.random.default_rng(7)
+        weights = pack([(random.standard_normal((n, WIDTH)), "f64") for n in (CAPACITY, VOCAB, VOCAB, VOCAB)])
+        for sequence, tokens in calls:
+            n = len(tokens)
+            logits = library.forward(weights, cache, tokens, [sequence] * n, range(n), WIDTH, "f64")
+            cache.lengths[sequence] += n
+        rows.append(logits[-1])
+    assert said[0] == "", f"mistake 8: the right program is rejected: {said[0]}"
+    words = "fits into the capacity of 16 positions, but got 18 tokens of sequence 0"
+    assert words in said[1], f"mistake 8: expected an error with '{words}', but got '{said[1]}'"
+    assert np.isfinite(rows[0]).all(), f"mistake 8: the right program gives {rows[0]}"
+    assert not np.max(np.abs(rows[1] - rows[0])) <= 1e-6, "mistake 8: expected other numbers, but got the same"
+    print("mistake 8: a row of another sequence differs")
 
 
 def main(folder, compiler):
@@ -155,13 +183,14 @@ def main(folder, compiler):
         expected = run(folder, compiler, f"right-{number}", right, table)
         got = run(folder, compiler, f"wrong-{number}", wrong, table[:rows])
         assert np.isfinite(expected).all(), f"mistake {number}: the right program gives {expected}"
-        said = verdict(right, CAPACITY)
+        said = verdict(text(new_cache(right), right, CAPACITY))
         assert said == "", f"mistake {number}: the right program is rejected: {said}"
-        said = verdict(wrong, rows)
+        said = verdict(text(new_cache(wrong), wrong, rows))
         assert words in said, f"mistake {number}: expected an error with '{words}', but got '{said}'"
         differ = int((~(np.abs(got - expected) <= 1e-6)).any(axis=1).sum())
         assert differ, f"mistake {number}: expected other numbers, but got the same"
         print(f"mistake {number}: {differ} of {len(TOKENS)} rows differ")
+    check_chunk(folder, compiler)
 
 
 main(*sys.argv[1:])

@@ -465,3 +465,43 @@ func.func @advance_others(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %others: tenso
   %after = kvc.advance %next by %others : !cache, tensor<?xi32>
   return %after : !cache
 }
+
+// -----
+
+// What would be followed for too long is an error.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func private @again(%cache: !cache) -> !cache {
+  // expected-error@+1 {{'func.call' op expected calls of 64 functions inside of each other at most, so that steps can be followed, but got more}}
+  %next = call @again(%cache) : (!cache) -> !cache
+  return %next : !cache
+}
+func.func @recursive(%cache: !cache) -> !cache {
+  %next = call @again(%cache) : (!cache) -> !cache
+  return %next : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @long(%cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %many = arith.constant 5000000 : index
+  // expected-error@+1 {{'scf.for' op expected loops of 4194304 ops in all at most, so that steps can be followed, but got more}}
+  %last = scf.for %i = %0 to %many step %1 iter_args(%c = %cache) -> !cache {
+    scf.yield %c : !cache
+  }
+  return %last : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @around(%s: tensor<?xi32>, %cache: !cache) {
+  // expected-error@+1 {{'scf.execute_region' op expected steps in scf.for and scf.if, so that they can be followed, but got this op around a part of one}}
+  scf.execute_region {
+    %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+    scf.yield
+  }
+  return
+}
