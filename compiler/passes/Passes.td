@@ -25,6 +25,9 @@ def VerifyCacheContract : Pass<"kvc-verify-cache-contract", "::mlir::ModuleOp"> 
     A step: `kvc.positions` of a cache, one `kvc.append` to each layer at these
     positions, each before the `kvc.attend`s to the layer, one `kvc.advance`.
     A function that others can call starts and ends between two steps.
+
+    `kvc.exact` on a function or the module asks for attention over the full
+    prefix: layouts that forget are errors there.
   }];
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // Ops that are followed at most, and calls inside of calls: what goes on for
 // longer is an error, not a wait.
-constexpr int64_t kMaxOps = 1 << 22;
+constexpr int64_t kMaxOps = 1 << 20;
 constexpr int kMaxDepth = 64;
 
 class Steps {
