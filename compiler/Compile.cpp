@@ -265,11 +265,11 @@ LogicalResult Compilation::run() {
     if (function.getName() != "forward")
       function.setPrivate();
   if (failed(runPasses(*module, [&](OpPassManager &pm) {
-        if (!options.skipCacheCheck)
-          pm.addPass(createVerifyCacheUse());
+        if (!options.skipCacheContract)
+          pm.addPass(createVerifyCacheContract());
         pm.addPass(createInlinerPass());
         pm.addPass(createSymbolDCEPass());
-        if (!options.skipCacheCheck)
+        if (!options.skipCacheContract)
           pm.addPass(createVerifyForward());
       })))
     return failure();

@@ -17,9 +17,9 @@ struct CompileOptions {
   Stage stage = Stage::Library;
   std::vector<TargetDescription> targets;
   BuildOptions build;
-  // For the tests' negative controls: compile a program that the check of cache
-  // uses rejects.
-  bool skipCacheCheck = false;
+  // For the tests' negative controls: compile a program that the cache contract
+  // rejects.
+  bool skipCacheContract = false;
   // Applied to each pass manager (the options of mlir-opt).
   llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> configure;
 };

@@ -325,7 +325,7 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
   let description = [{
     `positions[n] = length(sequences[n]) + number of m < n with sequences[m] = sequences[n]`.
     The tokens of one sequence stand together. The only source of positions:
-    `kvc-verify-cache-use` rejects any other.
+    `kvc-verify-cache-contract` rejects any other.
 
     Created by the front ends; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. Reads the cache's lengths.

@@ -8,20 +8,26 @@
 
 include "mlir/Pass/PassBase.td"
 
-def VerifyCacheUse : Pass<"kvc-verify-cache-use", "::mlir::ModuleOp"> {
-  let summary = "rejects stale cache values and positions of another origin";
+def VerifyCacheContract : Pass<"kvc-verify-cache-contract", "::mlir::ModuleOp"> {
+  let summary = "rejects programs that break the contract of the KV cache";
   let description = [{
+    docs/cache-contract.md has the mistakes that this pass finds. It follows
+    caches, positions and layers through calls, `scf.for` and `scf.if`; what it
+    can't follow (unstructured control flow, a function without a body, a layer
+    that isn't known) is an error that says so.
+
     A cache value is consumed by the op that makes the next one (append,
     advance, truncate, fork, reorder, a call or loop that takes it and gives
-    one). A use after that is an error, as are positions that don't come from
-    `kvc.positions`, through whatever calls and loops. Reading is free: several
-    ops may attend to one value before it is consumed. Because of this check
-    the lowerings update caches in place.
+    one); reading is free. Because of this check the lowerings update caches in
+    place. Positions are what rotary, append and attend take as such, and the
+    ids of a `kvc.embed` that are i64 (tokens are i32).
 
-    Positions are what rotary, append and attend take as such, and the ids of a
-    `kvc.embed` that are i64 (tokens are i32). A program that can't be followed
-    (caches in unstructured control flow, a call of a function without a body)
-    is an error that says so.
+    A step: `kvc.positions` of a cache, one `kvc.append` to each layer at these
+    positions, each before the `kvc.attend`s to the layer, one `kvc.advance`.
+    A function that others can call starts and ends between two steps.
+
+    `kvc.exact` on a function or the module asks for attention over the full
+    prefix: layouts that forget are errors there.
   }];
 }
 

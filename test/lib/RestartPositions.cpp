@@ -1,6 +1,6 @@
 // kvc-test-restart-positions: the classic mistake, on purpose. Each
 // kvc.positions is replaced by positions that start at 0 in every step, which
-// kvc-verify-cache-use rejects; compiled without that check, the program gives
+// kvc-verify-cache-contract rejects; compiled without that check, the program gives
 // other numbers from the second chunk on.
 #include "test/lib/RestartPositions.h"
 #include "compiler/passes/reference/Emit.h"

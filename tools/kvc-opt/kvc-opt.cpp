@@ -10,6 +10,7 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "test/lib/ForgettingLayout.h"
 #include "test/lib/RestartPositions.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -56,8 +57,8 @@ struct CommandLine {
   cl::opt<int64_t> capacity{"capacity", cl::value_desc("positions"),
       cl::desc("positions of a sequence at most (default: the model's context)"),
       cl::cat(category)};
-  cl::opt<bool> skipCacheCheck{"test-skip-cache-check", cl::Hidden,
-      cl::desc("compile what kvc-verify-cache-use rejects"), cl::cat(category)};
+  cl::opt<bool> skipCacheContract{"test-skip-cache-contract", cl::Hidden,
+      cl::desc("compile what kvc-verify-cache-contract rejects"), cl::cat(category)};
   cl::opt<std::string> tile{"test-tile", cl::Hidden, cl::cat(category),
       cl::desc("ROWSxPANELS: register tile of matrix products, for all targets")};
 };
@@ -142,7 +143,7 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
                 "both, but got '" + commandLine.cache + "'");
   options.build.weightType = commandLine.weights;
   options.build.capacity = commandLine.capacity;
-  options.skipCacheCheck = commandLine.skipCacheCheck;
+  options.skipCacheContract = commandLine.skipCacheContract;
   options.configure = applyPassManagerCLOptions;
   if (commandLine.capacity.getNumOccurrences() && commandLine.capacity < 1)
     return fail("--capacity: expected a positive number, but got " +
@@ -186,6 +187,7 @@ int main(int argc, char **argv) {
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
   registry.insert<kvc::KVCDialect>();
+  kvc::test::registerForgettingLayout(registry);
   if (isCompilation(argc, argv))
     return compileMain(argc, argv, registry);
 

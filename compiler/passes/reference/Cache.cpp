@@ -1,5 +1,5 @@
 // Reference lowering of the ops on caches. A cache is its pool, page table and
-// lengths, updated in place: kvc-verify-cache-use proves that nobody reads an
+// lengths, updated in place: kvc-verify-cache-contract proves that nobody reads an
 // older value.
 #include "compiler/passes/reference/Emit.h"
 #include "compiler/passes/reference/Patterns.h"

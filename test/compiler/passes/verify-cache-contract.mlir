@@ -1,4 +1,4 @@
-// RUN: kvc-opt %s --kvc-verify-cache-use --split-input-file --verify-diagnostics
+// RUN: kvc-opt %s --kvc-verify-cache-contract --split-input-file --verify-diagnostics
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 
@@ -45,7 +45,7 @@ func.func @read_often(%n: index, %s: tensor<?xi32>, %cache: !cache) -> !cache {
     %p = func.call @reads(%s, %cache) : (tensor<?xi32>, !cache) -> tensor<?xi64>
   }
   %p = call @reads(%s, %cache) : (tensor<?xi32>, !cache) -> tensor<?xi64>
-  %next = kvc.advance %cache by %s : !cache, tensor<?xi32>
+  %next = kvc.truncate %cache sequence %n to %n : !cache
   return %next : !cache
 }
 
@@ -54,6 +54,7 @@ func.func @read_often(%n: index, %s: tensor<?xi32>, %cache: !cache) -> !cache {
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @attend_to_stale(%x: tensor<?x4xf32>, %layer: index, %s: tensor<?xi32>, %cache: !cache) -> (tensor<?x4xf32>, !cache) {
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+2 {{hint: use %1}}
   // expected-note@+1 {{consumed here; the cache that this op gives is the newer value}}
   %next = kvc.append %x, %x to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
   // expected-error@+1 {{'kvc.attend' op expected the newest value of the cache, but got one that was consumed before}}
@@ -65,6 +66,7 @@ func.func @attend_to_stale(%x: tensor<?x4xf32>, %layer: index, %s: tensor<?xi32>
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @return_stale(%s: tensor<?xi32>, %cache: !cache) -> !cache {
+  // expected-note@+2 {{hint: use %0}}
   // expected-note@+1 {{consumed here}}
   %next = kvc.advance %cache by %s : !cache, tensor<?xi32>
   // expected-error@+1 {{'func.return' op expected the newest value}}
@@ -75,6 +77,7 @@ func.func @return_stale(%s: tensor<?xi32>, %cache: !cache) -> !cache {
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @consume_twice(%s: tensor<?xi32>, %i: index, %cache: !cache) -> !cache {
+  // expected-note@+2 {{hint: use %0}}
   // expected-note@+1 {{consumed here}}
   %a = kvc.advance %cache by %s : !cache, tensor<?xi32>
   // expected-error@+1 {{'kvc.truncate' op expected the newest value}}
@@ -134,6 +137,7 @@ func.func @stale_in_loop(%n: index, %s: tensor<?xi32>, %cache: !cache) -> !cache
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @yield_stale(%n: index, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %last = scf.for %i = %n to %n step %n iter_args(%c = %cache) -> !cache {
+    // expected-note@+2 {{hint: use %1}}
     // expected-note@+1 {{consumed here}}
     %next = kvc.advance %c by %s : !cache, tensor<?xi32>
     // expected-error@+1 {{'scf.yield' op expected the newest value}}
@@ -159,6 +163,7 @@ func.func @consumed_each_iteration(%n: index, %s: tensor<?xi32>, %cache: !cache)
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @stale_after_branch(%which: i1, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   scf.if %which {
+    // expected-note@+2 {{hint: use %0}}
     // expected-note@+1 {{consumed here}}
     %next = kvc.advance %cache by %s : !cache, tensor<?xi32>
   }
@@ -214,6 +219,7 @@ func.func @choose(%which: i1, %a: !cache, %b: !cache) -> !cache {
 // Positions of another origin: constants, through a loop and a call.
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func private @append_at(%x: tensor<?x4xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
   // expected-error@+1 {{'kvc.append' op expected positions that kvc.positions made from the lengths of the cache, but got the result of tensor.generate}}
   %next = kvc.append %x, %x to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
   return %next : !cache
@@ -237,6 +243,7 @@ func.func @restart(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !c
 
 func.func @positions_from_outside(%x: tensor<?x4xf32>, %p: tensor<?xi64>) -> tensor<?x4xf32> {
   // expected-note@-1 {{positions of another origin}}
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
   // expected-error@+1 {{'kvc.rotary' op expected positions that kvc.positions made from the lengths of the cache, but got an argument of @positions_from_outside, which anyone may call}}
   %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
   return %r : tensor<?x4xf32>
@@ -246,6 +253,7 @@ func.func @positions_from_outside(%x: tensor<?x4xf32>, %p: tensor<?xi64>) -> ten
 
 func.func private @called_by_address(%x: tensor<?x4xf32>, %p: tensor<?xi64>) -> tensor<?x4xf32> {
   // expected-note@-1 {{positions of another origin}}
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
   // expected-error@+1 {{but got an argument of @called_by_address, which anyone may call}}
   %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
   return %r : tensor<?x4xf32>
@@ -261,6 +269,7 @@ kvc.weight @position_table : tensor<20x4xf32> from "positions"
 func.func @learned_positions() -> tensor<3x4xf32> {
   // expected-note@+1 {{positions of another origin}}
   %p = arith.constant dense<[0, 1, 2]> : tensor<3xi64>
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
   // expected-error@+1 {{'kvc.embed' op expected positions that kvc.positions made from the lengths of the cache, but got the result of arith.constant}}
   %x = kvc.embed %p in @position_table : tensor<3xi64> -> tensor<3x4xf32>
   return %x : tensor<3x4xf32>
@@ -285,4 +294,214 @@ func.func @followed(%which: i1, %x: tensor<3x4xf32>, %s: tensor<?xi32>, %cache: 
   %three = tensor.cast %p : tensor<?xi64> to tensor<3xi64>
   %r = kvc.rotary %x at %three head_dim 4 dims 4 theta 1.0e+04 : tensor<3x4xf32>, tensor<3xi64>
   return %r : tensor<3x4xf32>
+}
+
+// -----
+
+// A step of whole heads joined along the width, in a loop of steps whose number
+// isn't known; a position table that is long enough.
+!cache = !kvc.cache<layers 1, kv_heads 2, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @position_table : tensor<20x8xf32> from "positions"
+func.func @decode(%n: index, %h: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %k = tensor.concat dim(1) %h, %h : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  %last = scf.for %i = %0 to %n step %1 iter_args(%c = %cache) -> !cache {
+    %p = kvc.positions %c of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+    %x = kvc.embed %p in @position_table : tensor<?xi64> -> tensor<?x8xf32>
+    %next = kvc.append %k, %x to %c layer %0 at %p of %s : tensor<?x8xf32>, tensor<?x8xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+    scf.yield %after : !cache
+  }
+  return %last : !cache
+}
+
+// A chunk that fills the capacity, and a layer chosen by a known condition.
+func.func @fill(%k: tensor<20x8xf32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %s = arith.constant dense<3> : tensor<20xi32>
+  %p = kvc.positions %cache of %s : !cache, tensor<20xi32> -> tensor<20xi64>
+  %is_first = arith.cmpi eq, %0, %0 : index
+  %next = scf.if %is_first -> !cache {
+    %a = kvc.append %k, %k to %cache layer %0 at %p of %s : tensor<20x8xf32>, tensor<20x8xf32>, !cache, tensor<20xi64>, tensor<20xi32>
+    scf.yield %a : !cache
+  } else {
+    scf.yield %cache : !cache
+  }
+  %after = kvc.advance %next by %s : !cache, tensor<20xi32>
+  return %after : !cache
+}
+
+// -----
+
+// A layout that forgets, where nothing asks for exactness.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
+func.func @forgets(%cache: !cache) -> !cache {
+  return %cache : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @unknown_layer(%x: tensor<?x4xf32>, %layer: index, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{'kvc.append' op expected a layer that is a constant or the variable of a loop with constant bounds, so that layers can be followed, but got one that isn't known}}
+  %next = kvc.append %x, %x to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %next : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @layer_outside(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %layer = arith.constant 2 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{'kvc.append' op expected a layer from 0 to 1, but got 2}}
+  %next = kvc.append %x, %x to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %next : !cache
+}
+
+// -----
+
+// One layer in a loop that may run any number of times.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @unknown_loop(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{'scf.for' op expected a loop that appends to layers to have constant bounds, or whole steps in each iteration, but got one that changes layer 0 only}}
+  %last = scf.for %i = %0 to %n step %1 iter_args(%c = %cache) -> !cache {
+    // expected-note@+1 {{appended to here}}
+    %next = kvc.append %x, %x to %c layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %next : !cache
+  }
+  %after = kvc.advance %last by %s : !cache, tensor<?xi32>
+  return %after : !cache
+}
+
+// -----
+
+// Positions made before a loop of steps are stale in it, from its second step on.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @hoisted_positions(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  // expected-note@+1 {{made of the lengths of an older cache}}
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: lengths change here: use kvc.positions of %1}}
+  %last = scf.for %i = %0 to %n step %1 iter_args(%c = %cache) -> !cache {
+    // expected-error@+1 {{'kvc.append' op expected positions of this step, but got those of a step before}}
+    %next = kvc.append %x, %x to %c layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+    scf.yield %after : !cache
+  }
+  return %last : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @one_branch(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %next = scf.if %which -> !cache {
+    // expected-note@+1 {{appended in one branch}}
+    %a = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %a : !cache
+  } else {
+    scf.yield %cache : !cache
+  }
+  // expected-note@+2 {{hint: use what kvc.append to %1 at layer 0 gives}}
+  // expected-error@+1 {{but got one to layer 0 in one branch only}}
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @open_step(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+2 {{appended to here}}
+  // expected-note@+1 {{hint: use what kvc.advance of %1 gives}}
+  %next = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+1 {{'kvc.truncate' op expected a cache between two steps, but got one that was appended to and not advanced}}
+  %after = kvc.truncate %next sequence %0 to %0 : !cache
+  return %after : !cache
+}
+
+// -----
+
+// Tokens of another set of sequences, at each op of a step.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{hint: use %arg1}}
+func.func @append_others(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %others: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{made of other sequences here}}
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{expected positions of the op's own sequences, but got those of other tokens}}
+  %next = kvc.append %x, %x to %cache layer %0 at %p of %others : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %next : !cache
+}
+// expected-note@+1 {{the sequences of others}}
+func.func @attend_others(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %others: tensor<?xi32>, %cache: !cache) -> tensor<?x4xf32> {
+  %0 = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %o = kvc.positions %cache of %others : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: use %arg1 of this append}}
+  %next = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+1 {{expected the tokens that were appended to layer 0, but got others}}
+  %a = kvc.attend %x to %next layer %0 at %o of %others scale 0.5 : tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %a : tensor<?x4xf32>
+}
+// expected-note@+1 {{the sequences of others}}
+func.func @advance_others(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %others: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: use %arg1 of this append}}
+  %next = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+1 {{expected the sequences of the tokens that were appended, but got others}}
+  %after = kvc.advance %next by %others : !cache, tensor<?xi32>
+  return %after : !cache
+}
+
+// -----
+
+// What would be followed for too long is an error.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func private @again(%cache: !cache) -> !cache {
+  // expected-error@+1 {{'func.call' op expected calls of 64 functions inside of each other at most, so that steps can be followed, but got more}}
+  %next = call @again(%cache) : (!cache) -> !cache
+  return %next : !cache
+}
+func.func @recursive(%cache: !cache) -> !cache {
+  %next = call @again(%cache) : (!cache) -> !cache
+  return %next : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @long(%cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %many = arith.constant 2000000 : index
+  // expected-error@+1 {{'scf.for' op expected loops of 1048576 ops in all at most, so that steps can be followed, but got more}}
+  %last = scf.for %i = %0 to %many step %1 iter_args(%c = %cache) -> !cache {
+    scf.yield %c : !cache
+  }
+  return %last : !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @around(%s: tensor<?xi32>, %cache: !cache) {
+  // expected-error@+1 {{'scf.execute_region' op expected steps in scf.for and scf.if, so that they can be followed, but got this op around a part of one}}
+  scf.execute_region {
+    %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+    scf.yield
+  }
+  return
 }

@@ -1,0 +1,38 @@
+// Who calls whom, and how a value is called.
+#include "compiler/passes/contract/Contract.h"
+
+using namespace mlir;
+using namespace kvc;
+using namespace kvc::contract;
+
+Calls::Calls(ModuleOp module) {
+  module.walk([&](Operation *op) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      callers[symbols.lookupNearestSymbolFrom(call, call.getCalleeAttr())]
+          .push_back(call);
+    if (auto address = dyn_cast<func::ConstantOp>(op))
+      open.insert(
+          symbols.lookupNearestSymbolFrom(address, address.getValueAttr()));
+  });
+}
+
+func::FuncOp Calls::bodyOf(func::CallOp call) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  return callee && !callee.isExternal() ? callee : func::FuncOp();
+}
+
+std::optional<ArrayRef<func::CallOp>> Calls::callersOf(func::FuncOp function) {
+  if (!function.isPrivate() || open.contains(function))
+    return std::nullopt;
+  return ArrayRef<func::CallOp>(callers[function]);
+}
+
+std::string kvc::contract::nameOf(Value value) {
+  if (auto named = dyn_cast<NameLoc>(value.getLoc()))
+    return "%" + named.getName().str();
+  std::string name;
+  llvm::raw_string_ostream os(name);
+  value.printAsOperand(os, OpPrintingFlags().useLocalScope());
+  return name;
+}

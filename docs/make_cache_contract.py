@@ -1,0 +1,78 @@
+"""Prints docs/cache-contract.md: each mistake with what the tool says to it.
+
+usage: make_cache_contract.py FOLDER     (the folder test/compiler/passes/contract)
+
+kvc-opt is taken from PATH. A program of the folder opens with a RUN line and a
+comment "Mistake N: ..."; the diagnostics are those of the program as shown.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HEAD = """# The cache contract
+
+`kvc-verify-cache-contract` runs in every compilation, before anything is
+lowered. It follows each cache value, the origin of each position and the layers
+of each step through calls, `scf.for` and `scf.if`. What it can't follow is an
+error that says what; no program passes unseen.
+
+A step is a `kvc.positions` of a cache, one `kvc.append` to each layer at these
+positions, before the `kvc.attend`s that read the layer, and one `kvc.advance`.
+A function that others can call starts and ends between two steps.
+
+This page is made by `docs/make_cache_contract.py` from the programs in
+`test/compiler/passes/contract`, and a test compares it with what the tool
+prints. Each program is the smallest with its mistake. Values are named as the
+printer of MLIR numbers them; a note stands at the value that it names."""
+
+
+def program(path):
+    """(number, title, description, text without its comments)"""
+    with open(path) as f:
+        lines = f.read().split("\n")
+    comment, text = [], []
+    for line in lines:
+        if re.match(r"\s*// (RUN|expected-)", line):
+            continue
+        if re.match(r"// ", line):
+            comment.append(line[3:])
+        else:
+            text.append(line)
+    pattern = r"Mistake (\d+): ([^.]*)\.(.*)"
+    number, title, more = re.match(pattern, "\n".join(comment), re.DOTALL).groups()
+    return int(number), title[0].upper() + title[1:], more.strip(), "\n".join(text).strip() + "\n"
+
+
+def diagnostics(name, text):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+        result = subprocess.run(
+            ["kvc-opt", name, "--kvc-verify-cache-contract", "--mlir-print-op-on-diagnostic=false"],
+            cwd=folder, capture_output=True, text=True,
+        )
+    assert result.returncode != 0, f"{name}: expected an error, but got none"
+    # Without the lines of the program that stand above already.
+    return "\n".join(
+        line for line in result.stderr.rstrip().split("\n") if line.startswith(name)
+    )
+
+
+def main(folder):
+    programs = [
+        (*program(os.path.join(folder, name)), name)
+        for name in os.listdir(folder) if name.endswith(".mlir")
+    ]
+    print(HEAD)
+    for number, title, more, text, name in sorted(programs):
+        print(f"\n## {number}. {title}\n")
+        if more:
+            print(f"{more}\n")
+        print(f"```mlir\n{text}```\n\n```\n{diagnostics(name, text)}\n```")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

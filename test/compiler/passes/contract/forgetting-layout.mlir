@@ -1,0 +1,11 @@
+// RUN: kvc-opt %s --kvc-verify-cache-contract --verify-diagnostics
+
+// Mistake 10: a layout that forgets where exact equivalence is asked for.
+// `#kvc_test.forgetting` is a layout of the tests.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
+// expected-note@+3 {{asked for here}}
+// expected-note@+2 {{hint: use '!kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>' for %arg0}}
+// expected-error@+1 {{expected a layout that keeps every position, since kvc.exact asks for attention over the full prefix, but got #kvc_test.forgetting}}
+func.func @step(%cache: !cache) -> !cache attributes {kvc.exact} {
+  return %cache : !cache
+}
