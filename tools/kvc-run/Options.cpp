@@ -11,8 +11,11 @@
 
 static const char help[] =
     R"(kvc-run DIR (--prompt TEXT | --chat TEXT | --ids 1,2,3) [options]
+kvc-run DIR --check-equivalence N [--seed S] [--capacity N] [--poison]
 
-Runs a model that kvc-opt wrote to DIR, and prints what follows the prompt.
+Runs a model that kvc-opt wrote to DIR, and prints what follows the prompt; or
+compares N random ragged batches, over 1 and 2 threads and every CPU level, with
+the full prefix bit for bit.
 
 Prompt, one of
   --prompt TEXT      continue this text
@@ -139,6 +142,9 @@ bool setValue(Options &options, const Argument &argument) {
   else if (name == "--top-p")
     options.topP = argument.real([](double p) { return p > 0 && p <= 1; },
                                  "a number above 0 and at most 1");
+  else if (name == "--check-equivalence")
+    options.equivalence =
+        argument.integer(1, INT64_MAX, "a number of batches above 0");
   else if (name == "--seed")
     options.seed = argument.seed();
   else if (name == "--chunks")
@@ -164,6 +170,13 @@ bool setValue(Options &options, const Argument &argument) {
 void checkTogether(const Options &options, const std::set<std::string> &given) {
   if (options.directory.empty())
     die("expected a directory that kvc-opt wrote (see kvc-run --help)");
+  if (options.equivalence) {
+    for (const std::string &name : given)
+      if (name != "--check-equivalence" && name != "--seed" &&
+          name != "--capacity" && name != "--poison" && name != "--device")
+        die("--check-equivalence: expected no %s with it", name.c_str());
+    return;
+  }
   int prompts = options.prompt.has_value() + options.chat.has_value() +
                 options.ids.has_value();
   if (prompts != 1)

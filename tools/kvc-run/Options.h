@@ -10,7 +10,9 @@
 struct Options {
   std::string directory;
 
-  // Exactly one of these.
+  int64_t equivalence = 0; // ragged batches to compare; then no prompt
+
+  // Else exactly one of these.
   std::optional<std::string> prompt;
   std::optional<std::string> chat;
   std::optional<std::vector<int32_t>> ids;

@@ -1,5 +1,6 @@
 // kvc-run: runs a model that kvc-opt wrote.
 #include "Common.h"
+#include "Equivalence.h"
 #include "Generation.h"
 #include "Library.h"
 #include "Options.h"
@@ -139,6 +140,12 @@ int main(int argc, char **argv) {
   kvc_model *model = nullptr;
   must(kvc_model_open(library.library, library.weightsPath.c_str(), &model));
   checkDevice(model, options.device);
+  if (options.equivalence) {
+    progress.clear();
+    bool same = checkEquivalence(library.library, model, options);
+    kvc_model_close(model);
+    return same ? 0 : 1;
+  }
   Text text(options.directory);
   times.loaded = now();
 
