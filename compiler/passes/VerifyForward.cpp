@@ -89,14 +89,16 @@ LogicalResult ForwardVerifier::expectArgument(Operation *op, Value value,
     return success();
   return op->emitOpError() << "expected its " << what
                            << " to be argument " << number
-                           << " of @forward, which the runtime has checked";
+                           << " of @forward, which the runtime has checked, but got "
+                              "another value";
 }
 
 LogicalResult ForwardVerifier::expectPositions(Operation *op, Value positions) {
   if (positions.getDefiningOp<PositionsOp>())
     return success();
   return op->emitOpError()
-         << "expected its positions to come from kvc.positions in @forward";
+         << "expected its positions to come from kvc.positions in @forward, but "
+            "got another value";
 }
 
 LogicalResult ForwardVerifier::checkLayer(Operation *op, Value layer,
@@ -120,7 +122,8 @@ LogicalResult ForwardVerifier::checkLayer(Operation *op, Value layer,
       !matchPattern(loop.getLowerBound(), m_ConstantInt(&first)) ||
       !matchPattern(loop.getUpperBound(), m_ConstantInt(&end)))
     return op->emitOpError() << "expected its layer to be a constant or the "
-                                "variable of a loop with constant bounds";
+                                "variable of a loop with constant bounds, but "
+                                "got another value";
   if (first.isNegative() || end.getSExtValue() > layers)
     return outside(first.getSExtValue(), end.getSExtValue() - 1);
   return success();
@@ -172,7 +175,8 @@ LogicalResult ForwardVerifier::checkRows(Operation *op) {
   if (auto select = dyn_cast<SelectOp>(op)) {
     auto input = rows.find(select.getInput());
     if (input != rows.end() && input->second != Rows::Tokens)
-      return op->emitOpError() << "expected to select from a row a token";
+      return op->emitOpError() << "expected to select from a row a token, but got a "
+                                  "row an output";
     rows[select.getResult()] = Rows::Outputs;
     return expectArgument(op, select.getRows(), 2, "rows");
   }
@@ -207,7 +211,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
         APInt step;
         if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
             !step.isStrictlyPositive())
-          return loop.emitOpError() << "expected a constant step of 1 or more";
+          return loop.emitOpError() << "expected a constant step of 1 or more, but got "
+                                       "another";
         for (auto [initial, argument] :
              llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs()))
           if (auto found = rows.find(initial); found != rows.end())
@@ -224,7 +229,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
           if ((in == rows.end()) != (out == rows.end()) ||
               (in != rows.end() && in->second != out->second))
             return loop.emitOpError() << "expected each value of the loop to keep "
-                                         "its number of rows";
+                                         "its number of rows, but one changes it";
           if (in != rows.end())
             rows[result] = in->second;
         }
