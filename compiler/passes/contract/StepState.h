@@ -77,7 +77,7 @@ struct Fact {
   Identity identity;
   std::optional<CacheState> cache;
   std::optional<StepPositions> positions;
-  TokenCounts tokens; // what is known of a tensor of sequences
+  TokenCounts tokens = {}; // what is known of a tensor of sequences
 };
 
 // The tokens of a tensor of sequences, by what is known of it and by its type.

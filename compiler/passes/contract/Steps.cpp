@@ -30,8 +30,8 @@ private:
   using Facts = SmallVector<Fact>;
 
   // A value that nothing is known of, but which value it is.
-  Fact fresh() { return {{rules.newNumber(), {}}, {}, {}, {}}; }
-  Fact constant(Attribute value) { return {{0, value}, {}, {}, {}}; }
+  Fact fresh() { return {{rules.newNumber(), {}}, {}, {}}; }
+  Fact constant(Attribute value) { return {{0, value}, {}, {}}; }
   Fact factOf(Value value) {
     auto [entry, isNew] = frame.try_emplace(value);
     if (isNew)
