@@ -212,7 +212,9 @@ kvc_status readBody(kvc_session *session, int64_t sequence, int64_t length,
                 expected, got);
   char more;
   stream->read(&more, 1);
-  if (stream->error != Stream::endOfFile)
+  if (stream->error > 0)
+    return failFile(path, "read it", reasonOf(stream->error));
+  if (!stream->error)
     return fail(KVC_IO, "%s: expected the file to end after %lld positions",
                 path, static_cast<long long>(length));
   return KVC_OK;
