@@ -51,7 +51,7 @@ static kvc_plan_info plan(kvc_session *session, const kvc_chunk *chunks,
   return info;
 }
 
-/* Case 12: ceil(length / page) pages at every length, on used pages, too. */
+/* Pages in use are ceil(length / page) at every length, on used pages, too. */
 static void takes_pages_one_by_one(const kvc_model *model) {
   kvc_session *session = create(model, 2, 100, 0);
   CHECK_EQUAL(report(session).pages, 14); /* seven for each */
