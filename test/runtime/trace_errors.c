@@ -2,9 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void traceError(const char *file, int line) {
-  static FILE *out;
-  if (!out && !(out = fopen(getenv("KVC_ERRORS"), "a")))
+static FILE *out;
+
+__attribute__((constructor)) static void openTrace(void) {
+  const char *path = getenv("KVC_ERRORS");
+  if (!path || !(out = fopen(path, "a")))
     abort();
+}
+
+void traceError(const char *file, int line) {
   fprintf(out, "%s:%d\n", file, line);
 }
