@@ -163,8 +163,8 @@ kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
   if (memcmp(header.layout, expected.layout, sizeof header.layout) != 0 ||
       memcmp(header.identity, expected.identity, sizeof header.identity) != 0)
     return fail(KVC_INCOMPATIBLE,
-                "%s: expected identity %016llx... with layout %s (the model's), "
-                "but got %016llx... with layout %.31s",
+                "%s: expected identity %016llx... with layout %s (the "
+                "model's), but got %016llx... with layout %.31s",
                 path, startOf(expected.identity), expected.layout,
                 startOf(header.identity), header.layout);
   if (header.length < 0)
