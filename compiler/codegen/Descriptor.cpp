@@ -46,11 +46,14 @@ kvc_type typeCode(mlir::Type type) {
                         : KVC_TYPE_BF16;
 }
 
-// "contiguous" for #kvc.contiguous.
+// "contiguous" for #kvc.contiguous; with the dialect's name if it is another.
 std::string layoutName(CacheType cache) {
   std::string name;
   llvm::raw_string_ostream(name) << cache.getLayout();
-  return llvm::StringRef(name).substr(strlen("#kvc.")).str();
+  llvm::StringRef rest(name);
+  rest.consume_front("#");
+  rest.consume_front("kvc.");
+  return rest.str();
 }
 
 llvm::GlobalVariable *makeGlobal(llvm::Module &module, llvm::Constant *value,

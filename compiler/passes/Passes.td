@@ -40,8 +40,10 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
     from `kvc.positions`; a layer is a constant or the variable of a loop with
     constant bounds, within the layers of the cache and of the weights; a token
     table has a row for each logit and a position table one for each position of
-    the capacity; no op mixes rows of tokens with rows of outputs; and lengths
-    change by one `kvc.advance` of the returned cache, and in no other way.
+    the capacity; every tensor has a row a token or a row an output, and no op
+    mixes the two; ops are those of kvc, those of arith and math that work element
+    by element, `scf.for` and `scf.if`; and lengths change by one `kvc.advance` of
+    the returned cache, and in no other way.
   }];
 }
 

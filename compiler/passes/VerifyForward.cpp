@@ -4,7 +4,9 @@
 // generated code checks nothing. So what indexes memory has to come from there:
 // ids from the arguments, positions from kvc.positions, layers from a loop with
 // constant bounds. And there are two numbers of rows, one a token and one an
-// output, which must not meet in one op.
+// output, which must not meet in one op; no other tensor can stand there, since
+// the numbers are known in a call only. So an op that indexes or shapes tensors
+// by itself is an error.
 #include "compiler/passes/VerifyForward.h"
 #include "compiler/passes/Passes.h"
 #include "dialect/KVC.h"
@@ -34,6 +36,8 @@ private:
   LogicalResult checkLogits();
   LogicalResult checkOp(Operation *op);
   LogicalResult checkRows(Operation *op);
+  LogicalResult setRows(Operation *op, std::optional<Rows> mine);
+  LogicalResult checkIf(scf::IfOp choice);
   LogicalResult checkEmbed(EmbedOp op);
   LogicalResult checkLayer(Operation *op, Value layer, int64_t layers);
   LogicalResult checkWeights(Operation *op, Value layer);
@@ -177,7 +181,8 @@ LogicalResult ForwardVerifier::checkRows(Operation *op) {
     if (input != rows.end() && input->second != Rows::Tokens)
       return op->emitOpError() << "expected to select from a row a token, but got a "
                                   "row an output";
-    rows[select.getResult()] = Rows::Outputs;
+    if (failed(setRows(op, Rows::Outputs)))
+      return failure();
     return expectArgument(op, select.getRows(), 2, "rows");
   }
   std::optional<Rows> mine;
@@ -190,16 +195,61 @@ LogicalResult ForwardVerifier::checkRows(Operation *op) {
                                   "got a row a token and a row an output";
     mine = found->second;
   }
-  if (!mine)
-    return success();
-  for (Value result : op->getResults())
-    if (isa<RankedTensorType>(result.getType()))
-      rows[result] = *mine;
+  return setRows(op, mine);
+}
+
+LogicalResult ForwardVerifier::setRows(Operation *op,
+                                       std::optional<Rows> mine) {
+  for (Value result : op->getResults()) {
+    auto type = dyn_cast<TensorType>(result.getType());
+    if (!type)
+      continue;
+    if (!mine || !type.hasRank() || type.getRank() == 0 ||
+        !type.isDynamicDim(0))
+      return op->emitOpError() << "expected each tensor in @forward to have a "
+                                  "row a token or a row an output, but got "
+                               << type;
+    rows[result] = *mine;
+  }
   return success();
 }
 
+// What the branches give has the rows that both give it.
+LogicalResult ForwardVerifier::checkIf(scf::IfOp choice) {
+  for (Region &region : choice->getRegions())
+    for (Operation &nested : region.getOps())
+      if (!isa<scf::YieldOp>(nested) && failed(checkOp(&nested)))
+        return failure();
+  for (OpResult result : choice.getResults()) {
+    if (!isa<TensorType>(result.getType()))
+      continue;
+    unsigned number = result.getResultNumber();
+    Rows mine = rows.at(choice.thenYield().getOperand(number));
+    if (mine != rows.at(choice.elseYield().getOperand(number)))
+      return choice.emitOpError() << "expected both branches to give the same "
+                                     "number of rows, but one gives a row a "
+                                     "token, the other a row an output";
+    rows[result] = mine;
+  }
+  return success();
+}
+
+// Whether each row of what `op` gives is made of the same row of its operands,
+// or more is checked of it.
+static bool isKnown(Operation *op) {
+  return isa_and_nonnull<KVCDialect>(op->getDialect()) ||
+         isa<scf::ForOp, scf::IfOp, func::CallOp>(op) ||
+         op->hasTrait<OpTrait::ConstantLike>() ||
+         OpTrait::hasElementwiseMappableTraits(op);
+}
+
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
-  if (failed(checkRows(op)))
+  if (!isKnown(op))
+    return op->emitOpError()
+           << "expected ops of kvc, ops of arith and math element by element, "
+              "scf.for and scf.if in @forward, where nothing checks an index, "
+              "but got this op";
+  if (!isa<scf::IfOp>(op) && failed(checkRows(op)))
     return failure();
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](func::CallOp call) -> LogicalResult {
@@ -235,6 +285,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
         }
         return success();
       })
+      .Case([&](scf::IfOp choice) { return checkIf(choice); })
       .Case([&](EmbedOp o) { return checkEmbed(o); })
       .Case([&](PositionsOp o) {
         return expectArgument(o, o.getSequences(), 1, "sequences");
@@ -246,13 +297,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
       .Case([&](RotaryOp o) { return expectPositions(o, o.getPositions()); })
       .Case<RMSNormOp, LayerNormOp, LinearOp, GatedLinearOp>(
           [&](auto o) { return checkWeights(o, o.getLayer()); })
-      .Default([&](Operation *other) -> LogicalResult {
-        for (Region &region : other->getRegions())
-          for (Operation &nested : region.getOps())
-            if (failed(checkOp(&nested)))
-              return failure();
-        return success();
-      });
+      .Default([](Operation *) { return success(); });
 }
 
 // The logits' rows are those that the caller asked for.

@@ -6,16 +6,13 @@
 // DIR is what kvc-opt wrote. Two sequences of 17 random tokens, forwarded at
 // once, are the reference; everything else must give the same bits. Cache and
 // workspace start as NaN. Prints a line for each check; fails when one fails.
-#include <kvc/kvc.h>
+#include "compiled_model.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
-#include <glob.h>
 #include <random>
 #include <set>
 #include <string>
@@ -30,44 +27,11 @@ constexpr int64_t kSequences = 2;
 constexpr int64_t kTokens = 17;
 constexpr int64_t kPrompt = 5; // of these, what greedy continuation starts from
 
-[[noreturn]] void die(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fputs("error: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
-  va_end(arguments);
-  exit(1);
-}
-
-void must(kvc_status status) {
-  if (status != KVC_OK)
-    die("%s: %s", kvc_status_string(status), kvc_last_error());
-}
-
 // Prints the result of a check and remembers a failure.
 bool allPassed = true;
 void report(bool passed, const std::string &what) {
   printf("%s: %s\n", passed ? "ok" : "FAILED", what.c_str());
   allPassed &= passed;
-}
-
-const kvc_library *loadLibrary(const std::string &dir, std::string &name) {
-  glob_t found;
-  if (glob((dir + "/lib*.so").c_str(), 0, nullptr, &found) ||
-      found.gl_pathc != 1)
-    die("%s: expected one lib*.so", dir.c_str());
-  std::string path = found.gl_pathv[0];
-  globfree(&found);
-  size_t start = path.rfind('/') + 4;
-  name = path.substr(start, path.size() - 3 - start);
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    die("%s", dlerror());
-  void *symbol = dlsym(library, (name + "_library").c_str());
-  if (!symbol)
-    die("%s", dlerror());
-  return reinterpret_cast<const kvc_library *(*)()>(symbol)();
 }
 
 struct Test {
@@ -341,17 +305,15 @@ int main(int argc, char **argv) {
       die("%s: expected a positive number, but got %s", argv[i], argv[i + 1]);
   }
 
+  CompiledModel compiled(argv[1]);
   Test test;
-  std::string dir = argv[1], name;
-  test.library = loadLibrary(dir, name);
-  must(kvc_model_open(test.library, (dir + "/" + name + ".safetensors").c_str(),
-                      &test.model));
+  test.library = compiled.library;
+  test.model = compiled.model;
+  test.rowBytes = compiled.rowBytes;
   test.capacity = capacity ? capacity : test.library->capacity;
   if (test.capacity < kTokens)
     die("expected a capacity of at least %ld, but got %ld", long(kTokens),
         long(test.capacity));
-  test.rowBytes =
-      test.library->vocab * (test.library->arithmetic == KVC_TYPE_F64 ? 8 : 4);
   test.random.seed(seed);
   for (int64_t s = 0; s < kSequences; ++s) {
     test.tokens.emplace_back();
@@ -362,7 +324,7 @@ int main(int argc, char **argv) {
   test.reference = test.forwardAll(session);
   kvc_session_destroy(session);
   printf("%s: vocab %ld, %ld layers, capacity %ld, 2 sequences of %ld tokens\n",
-         name.c_str(), long(test.library->vocab), long(test.library->layers),
+         compiled.name.c_str(), long(test.library->vocab), long(test.library->layers),
          long(test.capacity), long(kTokens));
 
   test.referenceIsFinite();

@@ -1,7 +1,10 @@
-// A layout for tests of what such layouts may promise. It stands in memory like
-// #kvc.contiguous, and says that it isn't exact.
+// A layout for tests of what such layouts may promise: a ring. A sequence has
+// the memory of 16 positions, and each position is written over the one 16
+// before it. Attention still reads all positions up to a token's own; for those
+// that are forgotten it finds newer ones.
 #include "test/lib/ForgettingLayout.h"
 #include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;
@@ -18,31 +21,44 @@ public:
   static constexpr StringLiteral name = "kvc_test.forgetting";
 
   int64_t getPositionsPerPage(CacheType cache) const {
-    return memory().getPositionsPerPage(cache);
+    return llvm::alignTo(cache.getCapacity(), kLanes);
   }
   int64_t getPageBytes(CacheType cache) const {
-    return memory().getPageBytes(cache);
+    return layout().getPageBytes(ring(cache));
   }
   int64_t getPagePadding(CacheType cache) const {
-    return memory().getPagePadding(cache);
+    return layout().getPagePadding(ring(cache));
   }
   Value emitKeyIndex(OpBuilder &builder, Location loc, CacheType cache,
                      Value layer, Value head, Value place,
                      Value element) const {
-    return memory().emitKeyIndex(builder, loc, cache, layer, head, place,
-                                 element);
+    return layout().emitKeyIndex(builder, loc, ring(cache), layer, head,
+                                 placeInRing(builder, loc, place), element);
   }
   Value emitValueIndex(OpBuilder &builder, Location loc, CacheType cache,
                        Value layer, Value head, Value place,
                        Value element) const {
-    return memory().emitValueIndex(builder, loc, cache, layer, head, place,
-                                   element);
+    return layout().emitValueIndex(builder, loc, ring(cache), layer, head,
+                                   placeInRing(builder, loc, place), element);
   }
   bool isExact() const { return false; }
 
 private:
-  LayoutAttrInterface memory() const {
+  // One group of lanes, so that what the interface promises of groups holds.
+  static constexpr int64_t kKept = kLanes;
+
+  LayoutAttrInterface layout() const {
     return ContiguousAttr::get(getContext());
+  }
+  // The memory of `cache` is that of a contiguous cache of kKept positions.
+  CacheType ring(CacheType cache) const {
+    return CacheType::get(getContext(), cache.getLayers(), cache.getKvHeads(),
+                          kKept, cache.getKeyWidth(), cache.getValueWidth(),
+                          cache.getElementType(), layout());
+  }
+  static Value placeInRing(OpBuilder &builder, Location loc, Value place) {
+    Value kept = arith::ConstantIndexOp::create(builder, loc, kKept);
+    return arith::RemUIOp::create(builder, loc, place, kept);
   }
 };
 

@@ -12,13 +12,22 @@
 namespace {
 
 constexpr int64_t kSequences = 3;
-constexpr int64_t kTokens = 48; // of a sequence: three groups of 16 keys
+constexpr int64_t kTokens = 80; // of a sequence: past a tile of 64 keys
+
+// What goes into one session: in each step, chunks of some of the sequences.
+using Batch = std::vector<std::vector<kvc_chunk>>;
+
+// A session of each CPU level and number of threads.
+struct Place {
+  kvc_session *session;
+  std::string name;
+};
 
 class Check {
 public:
   Check(const kvc_library *library, const kvc_model *model,
-        const Options &options)
-      : library(library), model(model), options(options),
+        const Options &options, Progress &progress)
+      : library(library), model(model), options(options), progress(progress),
         random(options.seed) {
     kvc_model_info_init(&info);
     must(kvc_model_query(model, &info));
@@ -36,17 +45,22 @@ public:
 private:
   int64_t below(int64_t bound) { return int64_t(random() % uint64_t(bound)); }
   kvc_session *open(const char *level, int32_t threads);
+  void openAll();
   void forwardFull();
-  void forwardRagged(kvc_session *session, const std::string &where);
+  Batch randomBatch();
+  void forwardRagged(const Batch &batch, const Place &place);
   void compare(const char *row, int64_t sequence, int64_t position,
                const std::string &where);
 
   const kvc_library *library;
   const kvc_model *model;
   const Options &options;
+  Progress &progress;
   std::mt19937_64 random;
   kvc_model_info info;
   int64_t count, element, rowBytes;
+  std::vector<Place> places;
+  std::string levels; // of these
   std::vector<int32_t> tokens[kSequences];
   std::vector<char> full[kSequences]; // [count, vocab]
   int64_t rows = 0, different = 0;
@@ -67,6 +81,20 @@ kvc_session *Check::open(const char *level, int32_t threads) {
     return nullptr;
   must(status);
   return session;
+}
+
+void Check::openAll() {
+  for (int64_t i = 0; i < library->kernels_count; ++i) {
+    std::string level = library->kernels[i].level;
+    kvc_session *one = open(level.c_str(), 1);
+    if (!one) {
+      printf("skipped: %s, which this machine lacks\n", level.c_str());
+      continue;
+    }
+    places.push_back({one, level + ", 1 thread"});
+    places.push_back({open(level.c_str(), 2), level + ", 2 threads"});
+    levels += (levels.empty() ? "" : " and ") + level;
+  }
 }
 
 // Each sequence alone, in one piece, on one thread: the full prefix.
@@ -96,6 +124,7 @@ void Check::compare(const char *row, int64_t sequence, int64_t position,
     memcpy(&narrow, from + at * element, 4);
     return element == 8 ? wide : double(narrow);
   };
+  progress.clear();
   printf("first difference: %s, sequence %lld, position %lld, logit %lld: "
          "%.17g, but %.17g of the full prefix\n",
          where.c_str(), static_cast<long long>(sequence),
@@ -104,64 +133,71 @@ void Check::compare(const char *row, int64_t sequence, int64_t position,
 }
 
 // All sequences to their ends, by steps of random chunks of some of them.
-void Check::forwardRagged(kvc_session *session, const std::string &where) {
-  must(kvc_session_reset(session));
+Batch Check::randomBatch() {
+  Batch batch;
   int64_t done[kSequences] = {};
   int64_t largest = 1 + below(count);
   auto left = [&](int64_t s) { return count - done[s]; };
-  std::vector<char> logits;
   while (left(0) || left(1) || left(2)) {
-    std::vector<kvc_chunk> chunks;
-    int64_t wanted = 0, first = below(kSequences);
+    std::vector<kvc_chunk> &chunks = batch.emplace_back();
+    int64_t first = below(kSequences);
     for (int64_t i = 0; i < kSequences; ++i) {
       int64_t s = (first + i) % kSequences;
       if (!left(s) || (!chunks.empty() && below(3) == 0))
         continue;
       int64_t size = 1 + below(std::min(left(s), largest));
       chunks.push_back({s, &tokens[s][done[s]], size, KVC_OUTPUTS_ALL});
-      wanted += size;
+      done[s] += size;
     }
+  }
+  return batch;
+}
+
+void Check::forwardRagged(const Batch &batch, const Place &place) {
+  must(kvc_session_reset(place.session));
+  std::vector<char> logits;
+  for (const std::vector<kvc_chunk> &chunks : batch) {
+    int64_t wanted = 0;
+    for (const kvc_chunk &chunk : chunks)
+      wanted += chunk.count;
     logits.resize(wanted * rowBytes);
-    must(kvc_forward(session, chunks.data(), int64_t(chunks.size()),
+    must(kvc_forward(place.session, chunks.data(), int64_t(chunks.size()),
                      logits.data(), wanted));
     const char *row = logits.data();
     for (const kvc_chunk &chunk : chunks)
       for (int64_t t = 0; t < chunk.count; ++t, row += rowBytes)
-        compare(row, chunk.sequence, done[chunk.sequence]++, where);
+        compare(row, chunk.sequence,
+                chunk.tokens + t - tokens[chunk.sequence].data(), place.name);
   }
 }
 
 bool Check::run() {
+  progress.show("computing the full prefix");
   forwardFull();
-  std::vector<std::pair<kvc_session *, std::string>> sessions;
-  for (int64_t i = 0; i < library->kernels_count; ++i) {
-    const char *level = library->kernels[i].level;
-    for (int32_t threads : {1, 2}) {
-      std::string where =
-          std::string(level) + ", " + std::to_string(threads) + " threads";
-      if (kvc_session *session = open(level, threads))
-        sessions.push_back({session, where});
-      else
-        printf("skipped: %s, which this machine lacks\n", where.c_str());
-    }
-  }
+  progress.clear();
+  openAll();
   for (int64_t i = 0; i < options.equivalence; ++i) {
-    auto &[session, where] = sessions[i % sessions.size()];
-    forwardRagged(session, where);
+    progress.show("batch %lld of %lld", static_cast<long long>(i + 1),
+                  static_cast<long long>(options.equivalence));
+    Batch batch = randomBatch();
+    for (const Place &place : places)
+      forwardRagged(batch, place);
   }
-  for (auto &[session, where] : sessions)
-    kvc_session_destroy(session);
-  printf("%lld rows of %lld logits from %lld ragged batches of %lld sequences: "
-         "%lld differ from the full prefix\n",
+  progress.clear();
+  for (const Place &place : places)
+    kvc_session_destroy(place.session);
+  printf("%lld rows of %lld logits from %lld ragged batches of %lld sequences, "
+         "each at %s on 1 and 2 threads: %lld differ from the full prefix\n",
          static_cast<long long>(rows), static_cast<long long>(info.vocab),
          static_cast<long long>(options.equivalence),
-         static_cast<long long>(kSequences), static_cast<long long>(different));
+         static_cast<long long>(kSequences), levels.c_str(),
+         static_cast<long long>(different));
   return different == 0;
 }
 
 } // namespace
 
 bool checkEquivalence(const kvc_library *library, const kvc_model *model,
-                      const Options &options) {
-  return Check(library, model, options).run();
+                      const Options &options, Progress &progress) {
+  return Check(library, model, options, progress).run();
 }

@@ -14,8 +14,8 @@ static const char help[] =
 kvc-run DIR --check-equivalence N [--seed S] [--capacity N] [--poison]
 
 Runs a model that kvc-opt wrote to DIR, and prints what follows the prompt; or
-compares N random ragged batches, over 1 and 2 threads and every CPU level, with
-the full prefix bit for bit.
+compares N random ragged batches, each on 1 and 2 threads and at every CPU level,
+with the full prefix bit for bit.
 
 Prompt, one of
   --prompt TEXT      continue this text

@@ -4,6 +4,7 @@
 #include "Generation.h"
 #include "Library.h"
 #include "Options.h"
+#include "Progress.h"
 #include "Text.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <unistd.h>
 
 void die(const char *format, ...) {
   va_list arguments;
@@ -30,31 +30,6 @@ double now() {
 }
 
 namespace {
-
-// One line on a terminal that says what goes on until there is output.
-class Progress {
-public:
-  ~Progress() { clear(); }
-  __attribute__((format(printf, 2, 3))) void show(const char *format, ...) {
-    if (!terminal)
-      return;
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    shown = true;
-  }
-  void clear() {
-    if (shown)
-      fputs("\r\033[K", stderr);
-    shown = false;
-  }
-
-private:
-  bool terminal = isatty(STDERR_FILENO);
-  bool shown = false;
-};
 
 struct Times {
   double start = now();
@@ -141,8 +116,7 @@ int main(int argc, char **argv) {
   must(kvc_model_open(library.library, library.weightsPath.c_str(), &model));
   checkDevice(model, options.device);
   if (options.equivalence) {
-    progress.clear();
-    bool same = checkEquivalence(library.library, model, options);
+    bool same = checkEquivalence(library.library, model, options, progress);
     kvc_model_close(model);
     return same ? 0 : 1;
   }

@@ -13,16 +13,6 @@ CacheState StepRules::newCache(CacheType type) {
   return state;
 }
 
-// The tokens of each sequence in a constant of sequences.
-static std::map<int64_t, int64_t> countTokens(const Fact &sequences) {
-  std::map<int64_t, int64_t> tokens;
-  if (auto elements = dyn_cast_or_null<DenseIntElementsAttr>(
-          sequences.identity.constant))
-    for (const APInt &sequence : elements.getValues<APInt>())
-      ++tokens[sequence.getSExtValue()];
-  return tokens;
-}
-
 //===----------------------------------------------------------------------===//
 // Positions
 //===----------------------------------------------------------------------===//
@@ -120,21 +110,23 @@ FailureOr<int64_t> StepRules::checkAccess(Operation *op, Value cache,
 LogicalResult StepRules::checkCapacity(AppendOp op, const CacheState &cache,
                                        const Fact &sequences) {
   int64_t capacity = op.getCache().getType().getCapacity();
-  for (auto [sequence, tokens] : countTokens(sequences)) {
-    auto known = cache.atLeast.find(sequence);
-    int64_t before = known == cache.atLeast.end() ? 0 : known->second;
-    if (before + tokens <= capacity)
+  TokenCounts chunk = countTokens(op.getSequences(), sequences);
+  for (const auto &[sequence, tokens] : chunk) {
+    int64_t before = cache.atLeast.of(sequence);
+    uint64_t after = uint64_t(before) + tokens.count;
+    if (after <= uint64_t(capacity))
       continue;
     InFlightDiagnostic diag =
         op.emitOpError() << "expected a chunk that fits into the capacity of "
-                         << capacity << " positions, but got " << tokens
-                         << " tokens of sequence " << sequence << " after "
-                         << before;
+                         << capacity << " positions, but got " << tokens.count
+                         << (tokens.count == 1 ? " token of " : " tokens of ")
+                         << chunk.nameOf(sequence) << " after " << before;
     diag.attachNote(op.getSequences().getLoc()) << "the tokens' sequences";
-    diag.attachNote(op.getCache().getLoc())
-        << "hint: use a capacity of " << before + tokens << " at least for "
-        << nameOf(op.getCache()) << ", or at most " << capacity - before
-        << " tokens here";
+    Diagnostic &hint = diag.attachNote(op.getCache().getLoc())
+                       << "hint: use a capacity of " << after
+                       << " at least for " << nameOf(op.getCache());
+    if (before < capacity)
+      hint << ", or at most " << capacity - before << " of these tokens here";
     return diag;
   }
   return success();
@@ -244,8 +236,7 @@ FailureOr<Fact> StepRules::advance(AdvanceOp op, const Fact &cache,
   endedBy[cache.cache->lengths] = op;
   next.cache->lengths = newNumber();
   llvm::fill(next.cache->layers, std::nullopt);
-  for (auto [sequence, tokens] : countTokens(sequences))
-    next.cache->atLeast[sequence] += tokens;
+  next.cache->atLeast.add(countTokens(op.getSequences(), sequences));
   return next;
 }
 

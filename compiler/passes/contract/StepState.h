@@ -17,6 +17,40 @@ struct Identity {
   }
 };
 
+// A sequence: constant `second` if `first` is 0; else what value number `first`
+// holds, in its first row if that is a tensor.
+using Sequence = std::pair<unsigned, int64_t>;
+
+// Tokens of sequences: as many as it says, or more. Two of the sequences may be
+// one.
+class TokenCounts {
+public:
+  void add(const Sequence &sequence, int64_t count, mlir::Value name);
+  // The sequence that a scalar holds.
+  void addScalar(const Identity &scalar, int64_t count, mlir::Value name);
+  void add(const TokenCounts &other);
+  // Leaves what holds for `other` as well.
+  void keepCommon(const TokenCounts &other);
+  void clear() { counts.clear(); }
+
+  bool empty() const { return counts.empty(); }
+  int64_t of(const Sequence &sequence) const {
+    auto found = counts.find(sequence);
+    return found == counts.end() ? 0 : found->second.count;
+  }
+  // "sequence 0", "sequence %a" or "the first sequence of %s"
+  std::string nameOf(const Sequence &sequence) const;
+  auto begin() const { return counts.begin(); }
+  auto end() const { return counts.end(); }
+
+private:
+  struct Tokens {
+    int64_t count = 0;
+    mlir::Value name; // what holds the sequence
+  };
+  std::map<Sequence, Tokens> counts;
+};
+
 // An append to a layer in the step that is open.
 struct Mark {
   AppendOp op;
@@ -29,8 +63,7 @@ struct Mark {
 struct CacheState {
   unsigned lengths = 0;
   std::vector<std::optional<Mark>> layers;
-  // Positions that sequences have at least; 0 for those that aren't named.
-  std::map<int64_t, int64_t> atLeast;
+  TokenCounts atLeast; // positions that sequences have
 };
 
 // The result of a kvc.positions.
@@ -44,7 +77,14 @@ struct Fact {
   Identity identity;
   std::optional<CacheState> cache;
   std::optional<StepPositions> positions;
+  TokenCounts tokens = {}; // what is known of a tensor of sequences
 };
+
+// The tokens of a tensor of sequences, by what is known of it and by its type.
+TokenCounts countTokens(mlir::Value sequences, const Fact &fact);
+// The tokens of what `op` gives, if it makes a tensor of sequences.
+TokenCounts countTokens(mlir::Operation *op,
+                        llvm::function_ref<Fact(mlir::Value)> factOf);
 
 // Checks the ops of a step one by one, in the order in which they run.
 class StepRules {

@@ -55,7 +55,8 @@ private:
   FailureOr<Fact> cacheOf(Operation *op, Value cache);
   LogicalResult set(Value result, FailureOr<Fact> fact);
   Fact merge(const Fact &a, const Fact &b);
-  bool changesLengths(Operation *op, int depth);
+  // Whether one of the ops is inside of `op`, or of a function that it calls.
+  template <typename... Ops> bool mayRun(Operation *op, int depth = 0);
 
   Calls &calls;
   StepRules rules;
@@ -148,7 +149,11 @@ LogicalResult Steps::run(Operation *op) {
           return failure();
         return set(op.getResult(), fresh());
       })
-      .Case([&](tensor::CastOp op) { return set(op, factOf(op.getSource())); })
+      .Case([&](tensor::CastOp op) {
+        Fact source = factOf(op.getSource());
+        source.tokens = countTokens(op, [&](Value v) { return factOf(v); });
+        return set(op, source);
+      })
       .Case([&](scf::ForOp op) { return runFor(op); })
       .Case([&](scf::IfOp op) { return runIf(op); })
       .Case([&](func::CallOp op) { return runCall(op); })
@@ -185,16 +190,16 @@ LogicalResult Steps::runFor(scf::ForOp loop) {
   return success();
 }
 
-bool Steps::changesLengths(Operation *op, int depth) {
+template <typename... Ops> bool Steps::mayRun(Operation *op, int depth) {
   if (depth > kMaxDepth)
     return true;
   return op
       ->walk([&](Operation *inner) {
-        if (isa<AdvanceOp, TruncateOp, ForkOp, ReorderOp>(inner))
+        if (isa<Ops...>(inner))
           return WalkResult::interrupt();
         if (auto call = dyn_cast<func::CallOp>(inner))
           if (func::FuncOp callee = calls.bodyOf(call))
-            if (changesLengths(callee, depth + 1))
+            if (mayRun<Ops...>(callee, depth + 1))
               return WalkResult::interrupt();
         return WalkResult::advance();
       })
@@ -206,12 +211,18 @@ bool Steps::changesLengths(Operation *op, int depth) {
 LogicalResult Steps::runUnknownFor(scf::ForOp loop) {
   Facts before = llvm::map_to_vector(loop.getInitArgs(),
                                      [&](Value init) { return factOf(init); });
-  bool changes = changesLengths(loop, 0);
+  // Of several caches, one may be another's in the next iteration.
+  bool isOne = llvm::count_if(before, [](const Fact &fact) {
+                 return fact.cache.has_value();
+               }) == 1;
+  bool shrinks = !isOne || mayRun<TruncateOp, ForkOp, ReorderOp>(loop);
+  bool changes = shrinks || mayRun<AdvanceOp>(loop);
   auto withNewLengths = [&](const Fact &fact) {
     Fact result = fact;
     rules.endedBy[fact.cache->lengths] = loop;
     result.cache->lengths = rules.newNumber();
-    result.cache->atLeast.clear();
+    if (shrinks)
+      result.cache->atLeast.clear();
     return result;
   };
   frame[loop.getInductionVar()] = fresh();
@@ -247,14 +258,18 @@ LogicalResult Steps::runUnknownFor(scf::ForOp loop) {
       return diag;
     }
     frame[result] = changes ? withNewLengths(to) : from;
+    // There may be no iteration.
+    frame[result].cache->atLeast = from.cache->atLeast;
   }
   return success();
 }
 
 Fact Steps::merge(const Fact &a, const Fact &b) {
+  Fact result = a.identity == b.identity ? a : fresh();
+  result.tokens = a.tokens;
+  result.tokens.keepCommon(b.tokens);
   if (a.identity == b.identity)
-    return a;
-  Fact result = fresh();
+    return result;
   if (a.positions && b.positions &&
       a.positions->lengths == b.positions->lengths &&
       a.positions->sequences == b.positions->sequences)
@@ -265,11 +280,7 @@ Fact Steps::merge(const Fact &a, const Fact &b) {
   CacheState &cache = *result.cache;
   if (a.cache->lengths != b.cache->lengths)
     cache.lengths = rules.newNumber();
-  cache.atLeast.clear();
-  for (auto [sequence, length] : a.cache->atLeast)
-    if (auto other = b.cache->atLeast.find(sequence);
-        other != b.cache->atLeast.end())
-      cache.atLeast[sequence] = std::min(length, other->second);
+  cache.atLeast.keepCommon(b.cache->atLeast);
   for (auto [mark, other] : llvm::zip(cache.layers, b.cache->layers)) {
     bool isSame = mark && other && mark->sequences == other->sequences &&
                   !other->isInOneBranch;
@@ -358,8 +369,11 @@ LogicalResult Steps::runOther(Operation *op) {
           return op->emitOpError()
                  << "expected steps in scf.for and scf.if, so that they can be "
                     "followed, but got this op around a part of one";
-  for (Value result : op->getResults())
+  TokenCounts tokens = countTokens(op, [&](Value v) { return factOf(v); });
+  for (Value result : op->getResults()) {
     frame[result] = fresh();
+    frame[result].tokens = tokens;
+  }
   Attribute value;
   if (matchPattern(op, m_Constant(&value))) {
     frame[op->getResult(0)] = constant(value);

@@ -5,8 +5,6 @@ usage: contract_numbers.py FOLDER COMPILER
 A right and a wrong `@forward`, both by the reference lowering, which doesn't
 check the contract, for the chunks of one prompt. kvc-verify-cache-contract
 accepts the right one and rejects the wrong one with the words given here.
-
-A forgetting layout (mistake 10) has no lowering: it is not here.
 """
 
 import subprocess
@@ -21,7 +19,7 @@ TOKENS = [1, 7, 3, 3, 0, 8]
 
 MODULE = """
 !cache = {cache}
-module {{
+module attributes {{kvc.exact}} {{
   kvc.weight @p : tensor<{rows}x4xf64> from "p"
   kvc.weight @q : tensor<9x4xf64> from "q"
   kvc.weight @k : tensor<9x4xf64> from "k"
@@ -125,20 +123,26 @@ def new_cache(body):
     return Cache(2 if "layer %1" in body else 1, 1, CAPACITY, WIDTH, "f64", 2)
 
 
+def forward(folder, compiler, name, module, cache, tables, chunks):
+    """The logits of each chunk (sequence, tokens), one after the other."""
+    library = Library(folder, name, module, compiler)
+    weights = pack([(table, "f64") for table in tables])
+    logits = []
+    for sequence, tokens in chunks:
+        n = len(tokens)
+        logits.append(library.forward(weights, cache, tokens, [sequence] * n, range(n), WIDTH, "f64"))
+        cache.lengths[sequence] += n
+    return logits
+
+
 def run(folder, compiler, name, body, table):
     """Logits of TOKENS in chunks of 3, 1 and 2."""
     cache = new_cache(body)
     module = text(cache, body.replace(JOINED, ELEMENTS), len(table))
-    library = Library(folder, name, module, compiler)
     random = np.random.default_rng(7)
-    weights = pack([(x, "f64") for x in (table, *random.standard_normal((3, VOCAB, WIDTH)))])
-    logits, done = [], 0
-    for count in (3, 1, 2):
-        tokens = TOKENS[done : done + count]
-        logits.append(library.forward(weights, cache, tokens, [0] * count, range(count), WIDTH, "f64"))
-        cache.lengths[0] += count
-        done += count
-    return np.concatenate(logits)
+    tables = (table, *random.standard_normal((3, VOCAB, WIDTH)))
+    chunks = [(0, TOKENS[:3]), (0, TOKENS[3:4]), (0, TOKENS[4:])]
+    return np.concatenate(forward(folder, compiler, name, module, cache, tables, chunks))
 
 
 def verdict(program):
@@ -160,20 +164,35 @@ def check_chunk(folder, compiler):
         said.append(verdict(constant.replace("%n =", f"""%zeros = arith.constant dense<0> : tensor<{count}xi32>
     %zero = tensor.cast %zeros : tensor<{count}xi32> to tensor<?xi32>
     %n =""")))
-        library = Library(folder, name, module, compiler)
         random = np.random.default_rng(7)
-        weights = pack([(random.standard_normal((n, WIDTH)), "f64") for n in (CAPACITY, VOCAB, VOCAB, VOCAB)])
-        for sequence, tokens in calls:
-            n = len(tokens)
-            logits = library.forward(weights, cache, tokens, [sequence] * n, range(n), WIDTH, "f64")
-            cache.lengths[sequence] += n
-        rows.append(logits[-1])
+        tables = [random.standard_normal((n, WIDTH)) for n in (CAPACITY, VOCAB, VOCAB, VOCAB)]
+        rows.append(forward(folder, compiler, name, module, cache, tables, calls)[-1][-1])
     assert said[0] == "", f"mistake 8: the right program is rejected: {said[0]}"
     words = "fits into the capacity of 16 positions, but got 18 tokens of sequence 0"
     assert words in said[1], f"mistake 8: expected an error with '{words}', but got '{said[1]}'"
     assert np.isfinite(rows[0]).all(), f"mistake 8: the right program gives {rows[0]}"
     assert not np.max(np.abs(rows[1] - rows[0])) <= 1e-6, "mistake 8: expected other numbers, but got the same"
     print("mistake 8: a row of another sequence differs")
+
+
+def check_layout(folder, compiler):
+    """Mistake 10: the layout keeps 16 positions, and the prompt has 24."""
+    chunks = [(0, [n % VOCAB for n in range(16)])] + [(0, [n % VOCAB]) for n in range(16, 24)]
+    random = np.random.default_rng(7)
+    tables = [random.standard_normal((n, WIDTH)) for n in (CAPACITY, VOCAB, VOCAB, VOCAB)]
+    rows, said = [], []
+    for name, layout in (("right-10", "#kvc.contiguous"), ("wrong-10", "#kvc_test.forgetting")):
+        cache = Cache(1, 1, 24, WIDTH, "f64", 2)
+        module = text(cache, ONE, CAPACITY).replace("#kvc.contiguous", layout)
+        said.append(verdict(module))
+        rows.append(np.concatenate(forward(folder, compiler, name, module, cache, tables, chunks)))
+    assert said[0] == "", f"mistake 10: the right program is rejected: {said[0]}"
+    words = "expected a layout that keeps every position"
+    assert words in said[1], f"mistake 10: expected an error with '{words}', but got '{said[1]}'"
+    assert np.isfinite(rows[0]).all(), f"mistake 10: the right program gives {rows[0]}"
+    differ = np.flatnonzero((~(np.abs(rows[1] - rows[0]) <= 1e-6)).any(axis=1))
+    assert differ.size, "mistake 10: expected other numbers, but got the same"
+    print(f"mistake 10: {differ.size} of {len(rows[0])} rows differ, from row {differ[0]} on")
 
 
 def main(folder, compiler):
@@ -191,6 +210,7 @@ def main(folder, compiler):
         assert differ, f"mistake {number}: expected other numbers, but got the same"
         print(f"mistake {number}: {differ} of {len(TOKENS)} rows differ")
     check_chunk(folder, compiler)
+    check_layout(folder, compiler)
 
 
 main(*sys.argv[1:])

@@ -400,6 +400,25 @@ func.func @hoisted_positions(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, 
 
 // -----
 
+// Two caches that a loop exchanges: neither keeps its lengths.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @exchange(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %a: !cache, %b: !cache) -> (!cache, !cache) {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  // expected-note@+1 {{made of the lengths of an older cache}}
+  %p = kvc.positions %a of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: lengths change here: use kvc.positions of %1#0}}
+  %c:2 = scf.for %i = %0 to %n step %1 iter_args(%x = %a, %y = %b) -> (!cache, !cache) {
+    scf.yield %y, %x : !cache, !cache
+  }
+  // expected-error@+1 {{expected positions of this step, but got those of a step before}}
+  %next = kvc.append %k, %k to %c#0 layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after, %c#1 : !cache, !cache
+}
+
+// -----
+
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @one_branch(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index

@@ -122,3 +122,77 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
   %logits = kvc.linear %x by @table : tensor<?x4xf32> -> tensor<?x5xf32>
   return %logits, %after : tensor<?x5xf32>, !cache
 }
+
+// -----
+
+// A constant has its own number of rows: with another number of tokens the
+// reference wrote behind its buffers.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  // expected-error@+1 {{'arith.constant' op expected each tensor in @forward to have a row a token or a row an output, but got 'tensor<3x4xf32>'}}
+  %constant = arith.constant dense<0.5> : tensor<3x4xf32>
+  %rows = tensor.cast %constant : tensor<3x4xf32> to tensor<?x4xf32>
+  %y = arith.addf %x, %rows : tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %y rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// So has a tensor whose type says it.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  // expected-error@+1 {{'kvc.embed' op expected each tensor in @forward to have a row a token or a row an output, but got 'tensor<3x4xf32>'}}
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<3x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<3x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// An op that takes rows out of a tensor, by numbers that nobody has checked.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %3 = arith.constant 3 : index
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  // expected-error@+1 {{'tensor.extract' op expected ops of kvc, ops of arith and math element by element, scf.for and scf.if in @forward, where nothing checks an index, but got this op}}
+  %fourth = tensor.extract %x[%3, %3] : tensor<?x4xf32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// What branches give has the rows that both give it.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %true = arith.constant true
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %y = scf.if %true -> tensor<?x4xf32> {
+    %a = math.exp %x : tensor<?x4xf32>
+    scf.yield %a : tensor<?x4xf32>
+  } else {
+    scf.yield %x : tensor<?x4xf32>
+  }
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %y rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  // expected-error@+1 {{expected both branches to give the same number of rows, but one gives a row a token, the other a row an output}}
+  %z = scf.if %true -> tensor<?x4xf32> {
+    scf.yield %chosen : tensor<?x4xf32>
+  } else {
+    scf.yield %y : tensor<?x4xf32>
+  }
+  %logits = kvc.linear %z by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
