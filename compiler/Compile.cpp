@@ -233,7 +233,8 @@ LogicalResult Compilation::emitLibrary() {
   }
   weights = directory.path();
   llvm::sys::path::append(weights, library.name + ".safetensors");
-  auto packed = packWeights(*module, architecture, weights);
+  auto packed =
+      packWeights(*module, architecture, options.numericsVersion, weights);
   if (!packed)
     return fail(directory.describe(packed.takeError()));
   library.weights = *packed;

@@ -4,6 +4,7 @@
 
 #include "compiler/BuildModule.h"
 #include "compiler/Target.h"
+#include "compiler/codegen/Version.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace kvc {
@@ -20,6 +21,8 @@ struct CompileOptions {
   // For the tests' negative controls: compile a program that the cache contract
   // rejects.
   bool skipCacheContract = false;
+  // Part of the identity; another one only for tests of that.
+  int numericsVersion = kNumericsVersion;
   // Applied to each pass manager (the options of mlir-opt).
   llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> configure;
 };

@@ -383,7 +383,8 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]
     For each token n and query head h, with g the KV head of h:
     `result[n, h] = sum_p softmax_p(scale * queries[n, h] . key[p]) * value[p]`
     over the positions p <= positions[n] of `sequences[n]` in `layer`'s KV head
-    g. A query sees a key iff its position is not later than the query's.
+    g. A query sees a key iff its position is not later than the query's; one
+    that sees none, at a position below 0, gives zeros.
 
     Keys are walked in tiles of 64 positions that are aligned to absolute
     position, so that the result doesn't depend on how the prompt was cut.

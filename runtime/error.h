@@ -16,6 +16,12 @@ inline kvc_status failNull(const char *argument) {
               argument);
 }
 
+// What can't be done with a file, and why.
+inline kvc_status failFile(const char *path, const char *verb,
+                           const char *reason) {
+  return fail(KVC_IO, "%s: can't %s: %s", path, verb, reason);
+}
+
 } // namespace kvc
 
 #endif

@@ -139,15 +139,20 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];
+  int64_t shared = keepSharedPage(session, sequence);
   Generator generator = sampler ? sampler->generator : Generator{};
   int64_t made = 0;
   kvc_status status = count > 0 ? run(request, &made) : KVC_OK;
   if (status == KVC_OK) {
+    if (shared >= 0)
+      dropPage(&session->pool, shared);
     if (out_count)
       *out_count = made;
     return KVC_OK;
   }
   cutSequence(session, sequence, length);
+  if (shared >= 0)
+    restoreSharedPage(session, sequence, shared);
   if (sampler)
     sampler->generator = generator;
   return status;

@@ -19,14 +19,20 @@ void copyPage(const kvc_session *session, int64_t fromPage, kvc_session *to,
          size_t(used) * sizeof(int32_t));
 }
 
+// The table's entry of the page that the sequence's next position stands in.
+int64_t *lastPage(const kvc_session *session, int64_t sequence) {
+  return pagesOf(session, sequence) +
+         session->lengths[sequence] / session->pool.positions;
+}
+
 // Gives the sequence a page of its own in place of the last one.
 void copyLastPage(kvc_session *session, int64_t sequence) {
   CachePool *pool = &session->pool;
-  int64_t length = session->lengths[sequence];
-  int64_t *entry = pagesOf(session, sequence) + length / pool->positions;
+  int64_t *entry = lastPage(session, sequence);
   int64_t shared = *entry;
   *entry = takePage(pool);
-  copyPage(session, shared, session, *entry, length % pool->positions);
+  copyPage(session, shared, session, *entry,
+           session->lengths[sequence] % pool->positions);
   dropPage(pool, shared);
 }
 
@@ -34,10 +40,8 @@ void copyLastPage(kvc_session *session, int64_t sequence) {
 
 bool appendCopies(const kvc_session *session, int64_t sequence) {
   const CachePool &pool = session->pool;
-  int64_t length = session->lengths[sequence];
-  return length % pool.positions != 0 &&
-         referencesOf(pool, pagesOf(session,
-                                    sequence)[length / pool.positions]) > 1;
+  return session->lengths[sequence] % pool.positions != 0 &&
+         referencesOf(pool, *lastPage(session, sequence)) > 1;
 }
 
 int64_t pagesToAppend(const kvc_session *session, int64_t sequence,
@@ -55,6 +59,20 @@ void takePagesToAppend(kvc_session *session, int64_t sequence, int64_t count) {
   int64_t end = pagesFor(session, length + count);
   for (int64_t page = pagesFor(session, length); page < end; ++page)
     pages[page] = takePage(&session->pool);
+}
+
+int64_t keepSharedPage(kvc_session *session, int64_t sequence) {
+  if (!appendCopies(session, sequence))
+    return -1;
+  int64_t page = *lastPage(session, sequence);
+  holdPage(&session->pool, page);
+  return page;
+}
+
+void restoreSharedPage(kvc_session *session, int64_t sequence, int64_t page) {
+  int64_t *entry = lastPage(session, sequence);
+  dropPage(&session->pool, *entry); // the copy; or one of two holds of `page`
+  *entry = page;
 }
 
 void cutSequence(kvc_session *session, int64_t sequence, int64_t length) {

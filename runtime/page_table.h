@@ -30,6 +30,14 @@ int64_t pagesToAppend(const kvc_session *session, int64_t sequence,
 // them. Lengths stay: whoever fills the pages commits.
 void takePagesToAppend(kvc_session *session, int64_t sequence, int64_t count);
 
+// Holds the page that appending would copy once more, so that a call which
+// fails later can give it back; returns -1 where none is copied.
+int64_t keepSharedPage(kvc_session *session, int64_t sequence);
+
+// Gives the sequence, cut back to its former length, the kept page again in
+// place of its copy.
+void restoreSharedPage(kvc_session *session, int64_t sequence, int64_t page);
+
 // Forgets the positions from `length` on and drops their pages.
 void cutSequence(kvc_session *session, int64_t sequence, int64_t length);
 

@@ -124,10 +124,9 @@ void forEachPage(const kvc_session *session, int64_t sequence, int64_t length,
           length - first < positions ? length - first : positions);
 }
 
-kvc_status failSystem(const char *path, const char *verb, int error) {
-  return fail(KVC_IO, "%s: can't %s: %s", path, verb,
-              error == Stream::endOfFile ? "it ends too early"
-                                         : strerror(error));
+// What an error of a stream or of the system means.
+const char *reasonOf(int error) {
+  return error == Stream::endOfFile ? "it ends too early" : strerror(error);
 }
 
 void writeState(const kvc_session *session, int64_t sequence, Stream *stream) {
@@ -160,15 +159,14 @@ kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
                 "version %u with %u",
                 path, version, sizeof header, header.version,
                 header.headerBytes);
-  if (memcmp(header.layout, expected.layout, sizeof header.layout) != 0)
+  // Layout is part of the identity, and said for whoever reads the message.
+  if (memcmp(header.layout, expected.layout, sizeof header.layout) != 0 ||
+      memcmp(header.identity, expected.identity, sizeof header.identity) != 0)
     return fail(KVC_INCOMPATIBLE,
-                "%s: expected layout %s (the model's), but got %.31s", path,
-                expected.layout, header.layout);
-  if (memcmp(header.identity, expected.identity, sizeof header.identity) != 0)
-    return fail(KVC_INCOMPATIBLE,
-                "%s: expected identity %016llx... (the model's), but got "
-                "%016llx...",
-                path, startOf(expected.identity), startOf(header.identity));
+                "%s: expected identity %016llx... with layout %s (the "
+                "model's), but got %016llx... with layout %.31s",
+                path, startOf(expected.identity), expected.layout,
+                startOf(header.identity), header.layout);
   if (header.length < 0)
     return fail(KVC_IO, "%s: expected a length of at least 0, but got %lld",
                 path, static_cast<long long>(header.length));
@@ -208,13 +206,15 @@ kvc_status readBody(kvc_session *session, int64_t sequence, int64_t length,
   uint32_t expected = stream->sum, got = 0;
   stream->read(&got, sizeof got);
   if (stream->error)
-    return failSystem(path, "read it", stream->error);
+    return failFile(path, "read it", reasonOf(stream->error));
   if (got != expected)
     return fail(KVC_IO, "%s: expected checksum %08x, but got %08x", path,
                 expected, got);
   char more;
   stream->read(&more, 1);
-  if (stream->error != Stream::endOfFile)
+  if (stream->error > 0)
+    return failFile(path, "read it", reasonOf(stream->error));
+  if (!stream->error)
     return fail(KVC_IO, "%s: expected the file to end after %lld positions",
                 path, static_cast<long long>(length));
   return KVC_OK;
@@ -225,7 +225,7 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
   StateHeader header = {};
   stream->read(&header, sizeof header);
   if (stream->error)
-    return failSystem(path, "read it", stream->error);
+    return failFile(path, "read it", reasonOf(stream->error));
   if (kvc_status status = checkHeader(session, header, path))
     return status;
   if (kvc_status status = checkRoom(session, sequence, header.length))
@@ -253,10 +253,10 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
   char aside[PATH_MAX];
   int length = snprintf(aside, sizeof aside, "%s.XXXXXX", path);
   if (length < 0 || length >= int(sizeof aside))
-    return failSystem(path, "create it", ENAMETOOLONG);
+    return failFile(path, "create it", reasonOf(ENAMETOOLONG));
   int file = mkstemp(aside);
   if (file < 0)
-    return failSystem(path, "create a file beside it", errno);
+    return failFile(path, "create a file beside it", reasonOf(errno));
   Stream stream(file);
   writeState(session, sequence, &stream);
   int error = stream.error;
@@ -269,7 +269,7 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
   if (!error)
     return KVC_OK;
   unlink(aside);
-  return failSystem(path, "write it", error);
+  return failFile(path, "write it", reasonOf(error));
 }
 
 kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
@@ -288,7 +288,7 @@ kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
                 static_cast<long long>(session->lengths[sequence]));
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0)
-    return failSystem(path, "open it", errno);
+    return failFile(path, "open it", reasonOf(errno));
   Stream stream(file);
   kvc_status status = restore(session, sequence, &stream, path);
   close(file);

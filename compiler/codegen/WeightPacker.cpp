@@ -235,6 +235,7 @@ std::string buildHeader(mlir::ModuleOp module, int64_t &dataBytes,
 
 llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
                                                llvm::StringRef architecture,
+                                               int numericsVersion,
                                                llvm::StringRef path) {
   auto source = module->getAttrOfType<mlir::StringAttr>(kWeightsAttr);
   if (!source)
@@ -261,7 +262,7 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
 
   DataWriter writer(os);
   writer.hash.update((kCompilerVersion + " abi " + llvm::Twine(KVC_ABI_VERSION) +
-                      " numerics " + llvm::Twine(kNumericsVersion) + "\n")
+                      " numerics " + llvm::Twine(numericsVersion) + "\n")
                          .str());
   // Frequencies are baked into code as the compiling machine's libm gives them.
   module.walk([&](RotaryOp rotary) {

@@ -21,10 +21,11 @@ struct PackedWeights {
 // Packs every `kvc.weight` of `module` (after kvc-pack-weights), reading the
 // file that its attribute `kvc.weights` names, into `path`. `architecture` is
 // the canonical text of the model; the identity is BLAKE3 over it, the
-// versions of compiler, ABI and numerics, rotary frequencies and the data
-// section. At most one tensor is held in memory.
+// versions of compiler, ABI and numerics (see Version.h), rotary frequencies and
+// the data section. At most one tensor is held in memory.
 llvm::Expected<PackedWeights> packWeights(mlir::ModuleOp module,
                                           llvm::StringRef architecture,
+                                          int numericsVersion,
                                           llvm::StringRef path);
 
 } // namespace kvc

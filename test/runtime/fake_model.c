@@ -144,7 +144,9 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
 
 void fake_library_fill(kvc_library *library, const fake_shape *shape) {
   static const kvc_kernels kernels = {"any", "", forward};
+  static char paged[32]; /* of the library filled last */
   int64_t per_page = shape->positions_per_page;
+  snprintf(paged, sizeof paged, "paged<%lld>", (long long)per_page);
   kvc_library filled = {
       .abi_version = KVC_ABI_VERSION,
       .struct_size = sizeof(kvc_library),
@@ -160,7 +162,7 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
       .capacity = shape->capacity,
       .arithmetic = shape->arithmetic,
       .cache_type = KVC_TYPE_F64,
-      .layout = per_page < shape->capacity ? "paged" : "contiguous",
+      .layout = per_page < shape->capacity ? paged : "contiguous",
       .positions_per_page = per_page,
       .pages_per_sequence = (shape->capacity - 1) / per_page + 1,
       .page_bytes = 16 * per_page,

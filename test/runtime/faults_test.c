@@ -1,23 +1,34 @@
-/* Case 37: every request to the system fails once, in turn. Each failure is
- * KVC_OUT_OF_MEMORY (or KVC_IO for the file), nothing is handed out, nothing
- * leaks (the leak sanitizer looks), and the next try works. The linker sends the
- * runtime's requests through the __wrap_ functions. */
+/* Every request to the system fails once, in turn. Each failure is
+ * KVC_OUT_OF_MEMORY (or KVC_IO for a file), nothing is handed out, nothing
+ * leaks (the leak sanitizer looks), what was there is unchanged, and the next try
+ * works. The linker sends the runtime's requests through the __wrap_ functions.
+ */
 #include "check.h"
 #include "fake_model.h"
+#include "view.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static int countdown; /* fails the request that takes it to 0; 0: none */
+/* Each fails the request that takes it to 0; 0: none. */
+static int countdown;      /* of requests for memory and threads */
+static int file_countdown; /* of calls for saved sequences */
 
-static int fails_now(void) {
-  if (countdown == 0 || --countdown > 0)
+static int counts_down(int *counter, int error) {
+  if (*counter == 0 || --*counter > 0)
     return 0;
-  errno = ENOMEM;
+  errno = error;
   return 1;
 }
+
+static int fails_now(void) { return counts_down(&countdown, ENOMEM); }
+static int file_fails_now(void) { return counts_down(&file_countdown, EIO); }
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -64,6 +75,60 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                      : __real_pthread_create(thread, attributes, run, argument);
 }
 
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) {
+  va_list mode;
+  va_start(mode, flags);
+  int file = file_fails_now()
+                 ? -1
+                 : __real_open(path, flags,
+                               flags & O_CREAT ? va_arg(mode, int) : 0);
+  va_end(mode);
+  return file;
+}
+
+static int written = -1; /* the file that mkstemp made last */
+
+int __real_mkstemp(char *name);
+int __wrap_mkstemp(char *name);
+int __wrap_mkstemp(char *name) {
+  return written = file_fails_now() ? -1 : __real_mkstemp(name);
+}
+
+ssize_t __real_read(int file, void *data, size_t size);
+ssize_t __wrap_read(int file, void *data, size_t size);
+ssize_t __wrap_read(int file, void *data, size_t size) {
+  return file_fails_now() ? -1 : __real_read(file, data, size);
+}
+
+ssize_t __real_write(int file, const void *data, size_t size);
+ssize_t __wrap_write(int file, const void *data, size_t size);
+ssize_t __wrap_write(int file, const void *data, size_t size) {
+  return file_fails_now() ? -1 : __real_write(file, data, size);
+}
+
+int __real_fsync(int file);
+int __wrap_fsync(int file);
+int __wrap_fsync(int file) { return file_fails_now() ? -1 : __real_fsync(file); }
+
+/* Closing what was only read loses nothing. */
+int __real_close(int file);
+int __wrap_close(int file);
+int __wrap_close(int file) {
+  int result = __real_close(file);
+  if (file != written)
+    return result;
+  written = -1;
+  return file_fails_now() ? -1 : result;
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to) {
+  return file_fails_now() ? -1 : __real_rename(from, to);
+}
+
 /* Calls with the 1st, 2nd, ... request failing until one call gets through;
  * returns how many failed. */
 #define COUNT_FAILURES(failures, call, result)                                 \
@@ -79,6 +144,64 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     CHECK(outcome == KVC_OUT_OF_MEMORY || outcome == KVC_IO);                  \
     CHECK(result == NULL && *kvc_last_error());                                \
   }
+
+static view before, after;
+
+/* The session is as `before`, and nothing but `path` stands at that place. */
+static void check_unchanged(const kvc_session *session, const char *folder,
+                            const char *path) {
+  char pattern[4200];
+  glob_t found;
+  snprintf(pattern, sizeof pattern, "%s.*", path);
+  CHECK_EQUAL(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+  view_take(session, folder, &after);
+  CHECK(memcmp(&before, &after, sizeof before) == 0);
+}
+
+#define COUNT_FILE_FAILURES(failures, call)                                    \
+  for (failures = 0;; ++failures) {                                            \
+    file_countdown = failures + 1;                                             \
+    kvc_status outcome = (call);                                               \
+    int left = file_countdown;                                                 \
+    file_countdown = 0;                                                        \
+    if (outcome == KVC_OK) {                                                   \
+      CHECK_EQUAL(left, 1);                                                    \
+      break;                                                                   \
+    }                                                                          \
+    CHECK_EQUAL(outcome, KVC_IO);                                              \
+    CHECK(strstr(kvc_last_error(), path));                                     \
+    CHECK(strstr(kvc_last_error(), strerror(EIO)));                            \
+    check_unchanged(session, folder, path);                                    \
+  }
+
+/* Saving to where another sequence is saved, which stays until all is well, and
+ * restoring. */
+static void files_fail(kvc_session *session, const char *folder) {
+  char path[4096];
+  int failures;
+  snprintf(path, sizeof path, "%s/faults.state", folder);
+  CHECK_OK(kvc_sequence_save(session, 1, path));
+  view_take(session, folder, &before);
+  COUNT_FILE_FAILURES(failures, kvc_sequence_save(session, 0, path));
+  CHECK_EQUAL(failures, 5); /* mkstemp, write, fsync, close, rename */
+  COUNT_FILE_FAILURES(failures, kvc_sequence_restore(session, 2, path));
+  CHECK_EQUAL(failures, 3); /* open, read, read the file's end */
+  int64_t length = 0;
+  CHECK_OK(kvc_sequence_length(session, 2, &length));
+  CHECK_EQUAL(length, 102);
+
+  /* Each failed save left the file of before. */
+  CHECK_OK(kvc_sequence_save(session, 1, path));
+  for (int i = 1; i <= 5; ++i) {
+    file_countdown = i;
+    CHECK_EQUAL(kvc_sequence_save(session, 0, path), KVC_IO);
+    file_countdown = 0;
+    CHECK_OK(kvc_sequence_remove(session, 2));
+    CHECK_OK(kvc_sequence_restore(session, 2, path));
+    CHECK_OK(kvc_sequence_length(session, 2, &length));
+    CHECK_EQUAL(length, 7);
+  }
+}
 
 void test_faults(const char *folder) {
   static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
@@ -97,6 +220,7 @@ void test_faults(const char *folder) {
   kvc_session_params params;
   kvc_session_params_init(&params);
   params.threads = 3;
+  params.sequences = view_sequences;
   COUNT_FAILURES(failures, kvc_session_create(model, &params, &session),
                  session);
   /* The session, 9 arrays, 4 of the page pool, 3 mappings, the threads' pool,
@@ -120,6 +244,10 @@ void test_faults(const char *folder) {
                         NULL, NULL, NULL));
   CHECK_EQUAL(countdown, 1);
   countdown = 0;
+
+  kvc_chunk chunk = {1, (const int32_t[7]){0}, 7, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(session, &chunk, 1, NULL, 0));
+  files_fail(session, folder);
   kvc_sampler_destroy(sampler);
   kvc_session_destroy(session);
   kvc_model_close(model);

@@ -138,7 +138,7 @@ static void random_batches(const char *folder) {
   }
 }
 
-/* Case 38, and every other way to be refused. */
+/* Every way to be refused; a sequence is filled to exactly its capacity. */
 static void refuses(const char *folder) {
   static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
   kvc_library library;

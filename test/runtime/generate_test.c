@@ -180,7 +180,7 @@ static void refuses(kvc_session *session) {
   kvc_sampler_destroy(sampler);
 }
 
-/* Case 37: a row that can't be sampled in the middle takes sequence and sampler
+/* A row that can't be sampled in the middle takes sequence and sampler
  * back to where they were. */
 static void goes_back(kvc_session *session) {
   kvc_sampler *sampler = NULL;

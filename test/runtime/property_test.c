@@ -1,4 +1,4 @@
-/* Case 25: random operations on the sequences of two sessions against a dense
+/* Random operations on the sequences of two sessions against a dense
  * oracle, which knows each sequence's tokens and works logits out from them
  * alone. The cache is poisoned, and a row of the model is NaN when any cell up
  * to it is not as it should be. */

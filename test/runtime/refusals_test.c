@@ -3,34 +3,10 @@
  * each function that can fail is here. */
 #include "check.h"
 #include "fake_model.h"
+#include "view.h"
 
 static const fake_shape shape = {160, 16, 32, KVC_TYPE_F64};
 static const int32_t text[160] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7};
-
-enum { sequences = 3, most_bytes = 8192 };
-
-/* What can be seen of a session. */
-typedef struct view {
-  kvc_session_info info;
-  kvc_sequence_info sequences[sequences];
-  char saved[sequences][most_bytes]; /* tokens, keys and values */
-} view;
-
-static void look(const kvc_session *session, const char *folder, view *v) {
-  memset(v, 0, sizeof *v);
-  kvc_session_info_init(&v->info);
-  CHECK_OK(kvc_session_query(session, &v->info));
-  for (int64_t s = 0; s < sequences; ++s) {
-    kvc_sequence_info_init(&v->sequences[s]);
-    CHECK_OK(kvc_sequence_query(session, s, &v->sequences[s]));
-    char path[4096];
-    snprintf(path, sizeof path, "%s/view", folder);
-    CHECK_OK(kvc_sequence_save(session, s, path));
-    FILE *file = fopen(path, "rb");
-    CHECK(file && fread(v->saved[s], 1, most_bytes, file) < most_bytes);
-    fclose(file);
-  }
-}
 
 static kvc_session *session;
 static const char *place;
@@ -40,11 +16,153 @@ static view before, after;
   do {                                                                         \
     CHECK_EQUAL(function arguments, expectedStatus);                           \
     CHECK(*kvc_last_error());                                                  \
-    look(session, place, &after);                                              \
+    view_take(session, place, &after);                                         \
     CHECK(memcmp(&before, &after, sizeof before) == 0);                        \
   } while (0)
 #define INVALID(function, arguments)                                           \
   REFUSED(function, arguments, KVC_INVALID_ARGUMENT)
+
+/* Copies a file of at most view_bytes: at most `length` bytes of it, and then
+ * each `from` in it as `to`, which has as many characters. */
+static void alter(const char *path, const char *altered, size_t length,
+                  const char *from, const char *to) {
+  char bytes[view_bytes];
+  FILE *file = fopen(path, "rb");
+  CHECK(file);
+  size_t count = fread(bytes, 1, length < view_bytes ? length : view_bytes, file);
+  fclose(file);
+  size_t width = strlen(from), found = 0;
+  CHECK_EQUAL(strlen(to), width);
+  for (size_t i = 0; width && i + width <= count; ++i)
+    if (memcmp(bytes + i, from, width) == 0) {
+      memcpy(bytes + i, to, width);
+      ++found;
+    }
+  CHECK(found || !width);
+  CHECK((file = fopen(altered, "wb")));
+  CHECK_EQUAL(fwrite(bytes, 1, count, file), count);
+  fclose(file);
+}
+
+/* Libraries that no compiler writes. */
+static void libraries(const kvc_library *library, const char *weights) {
+  kvc_model *model = NULL;
+#define STRANGE(change)                                                        \
+  do {                                                                         \
+    kvc_library strange = *library;                                            \
+    strange.change;                                                            \
+    REFUSED(kvc_model_open, (&strange, weights, &model), KVC_INCOMPATIBLE);    \
+  } while (0)
+  STRANGE(struct_size = 8);
+  STRANGE(width = 0);
+  STRANGE(vocab = (int64_t)1 << 31);
+  STRANGE(arithmetic = KVC_TYPE_F16);
+  STRANGE(cache_type = (kvc_type)4);
+  STRANGE(pages_per_sequence = 1);
+  STRANGE(layers = INT64_MAX);
+  CHECK(model == NULL);
+}
+
+/* Weight files that are cut or altered. */
+static void weight_files(const kvc_library *library, const char *weights) {
+  char path[4096];
+  kvc_model *model = NULL;
+  snprintf(path, sizeof path, "%s/altered.safetensors", place);
+#define ALTERED(length, from, to, status)                                      \
+  alter(weights, path, length, from, to);                                      \
+  REFUSED(kvc_model_open, (library, path, &model), status)
+  ALTERED(7, "", "", KVC_IO);
+  ALTERED(20, "", "", KVC_IO);
+  ALTERED(300, "", "", KVC_INCOMPATIBLE);
+  ALTERED(view_bytes, "\xf8", "\xf7", KVC_IO); /* the header's length */
+  ALTERED(view_bytes, "\"kvc_abi\":", "\"kvc_abi\" ", KVC_IO);
+  ALTERED(view_bytes, "kvc_abi", "kvc_aby", KVC_INCOMPATIBLE);
+  ALTERED(view_bytes, "\"kvc\"", "\"abc\"", KVC_INCOMPATIBLE);
+  ALTERED(view_bytes, "\"1\"", "\"2\"", KVC_INCOMPATIBLE);
+  CHECK(model == NULL);
+}
+
+/* A session of another model, and the files of one. */
+static void strangers(kvc_library library, const char *weights) {
+  kvc_model *model = NULL;
+  kvc_session *other = NULL;
+  kvc_session_params params;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/stranger.safetensors", place);
+  library.identity[31] ^= 1;
+  fake_weights_write(&library, path);
+  INVALID(kvc_model_open, (&library, "", &model));
+  REFUSED(kvc_model_open, (&library, weights, &model), KVC_INCOMPATIBLE);
+  CHECK_OK(kvc_model_open(&library, path, &model));
+  CHECK_OK(kvc_session_create(model, NULL, &other));
+  REFUSED(kvc_sequence_copy, (other, 0, session, 2), KVC_INCOMPATIBLE);
+  snprintf(path, sizeof path, "%s/stranger", place);
+  CHECK_OK(kvc_sequence_save(other, 0, path));
+  REFUSED(kvc_sequence_restore, (session, 2, path), KVC_INCOMPATIBLE);
+  kvc_session_destroy(other);
+
+  other = NULL;
+  library.page_bytes = INT64_MAX;
+  REFUSED(kvc_session_create, (model, NULL, &other), KVC_OUT_OF_MEMORY);
+  const kvc_kernels kernels[] = {{"high", "warp9", NULL}};
+  library.kernels = kernels;
+  kvc_session_params_init(&params);
+  params.cpu_level = "high";
+  REFUSED(kvc_session_create, (model, &params, &other), KVC_INCOMPATIBLE);
+  kvc_model_close(model);
+
+  /* Handles of another kind. */
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  INVALID(kvc_model_query, ((const kvc_model *)(const void *)session, &info));
+  INVALID(kvc_session_reset, ((kvc_session *)(void *)&library));
+  double row[fake_vocab];
+  int32_t token;
+  INVALID(kvc_sampler_sample,
+          ((kvc_sampler *)(void *)&library, row, &token));
+}
+
+/* Saved sequences that are cut or altered. */
+static void state_files(kvc_session *tight) {
+  char saved[4096], path[5000], name[view_bytes];
+  snprintf(saved, sizeof saved, "%s/saved", place);
+  snprintf(path, sizeof path, "%s/altered", place);
+  CHECK_OK(kvc_sequence_save(session, 0, saved));
+#define ALTERED_STATE(length, from, to, status)                                \
+  alter(saved, path, length, from, to);                                        \
+  REFUSED(kvc_sequence_restore, (session, 2, path), status)
+  ALTERED_STATE(view_bytes, "kvc seq", "kvc SEQ", KVC_IO);
+  ALTERED_STATE(view_bytes, "\n\x01", "\n\x02", KVC_INCOMPATIBLE); /* version */
+  ALTERED_STATE(view_bytes, "paged<16>", "paged<32>", KVC_INCOMPATIBLE);
+  ALTERED_STATE(60, "", "", KVC_IO);
+  ALTERED_STATE(100, "", "", KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
+  REFUSED(kvc_sequence_restore, (tight, 0, saved), KVC_OUT_OF_CAPACITY);
+  REFUSED(kvc_sequence_copy, (session, 0, tight, 0), KVC_OUT_OF_CAPACITY);
+  memset(name, 'x', sizeof name);
+  name[sizeof name - 1] = 0;
+  REFUSED(kvc_sequence_save, (session, 0, name), KVC_IO);
+
+  /* A shorter one, for which there is room. */
+  kvc_chunk chunk = {0, text, 20, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(tight, &chunk, 1, NULL, 0));
+  CHECK_OK(kvc_sequence_save(tight, 0, saved));
+  CHECK_OK(kvc_sequence_remove(tight, 0));
+  ALTERED_STATE(100, "", "", KVC_IO);
+  ALTERED_STATE(view_bytes, "\x09", "\x0b", KVC_IO); /* a token: checksum */
+  FILE *file;
+  alter(saved, path, view_bytes, "", "");
+  CHECK((file = fopen(path, "ab")) && fputc(0, file) == 0 && !fclose(file));
+  REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO); /* too long */
+  alter(saved, path, view_bytes, "", "");
+  CHECK((file = fopen(path, "rb+")) && fseek(file, 87, SEEK_SET) == 0 &&
+        fputc(0xff, file) == 0xff && !fclose(file));
+  REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO); /* length < 0 */
+}
+
+static void *never(void *user, int64_t bytes) {
+  (void)user, (void)bytes;
+  abort();
+}
 
 static void models(const kvc_library *library, const char *weights) {
   kvc_model *model = NULL;
@@ -62,6 +180,8 @@ static void models(const kvc_library *library, const char *weights) {
   REFUSED(kvc_model_open, (library, "absent", &model), KVC_IO);
   CHECK(model == NULL);
   kvc_allocator none = {NULL, NULL, NULL};
+  INVALID(kvc_set_allocator, (&none));
+  none.allocate = never;
   INVALID(kvc_set_allocator, (&none));
   REFUSED(kvc_set_allocator, (NULL), KVC_BUSY);
 }
@@ -158,6 +278,7 @@ static void each_sequence(kvc_session *small) {
   REFUSED(kvc_sequence_restore, (session, 2, "absent"), KVC_IO);
   REFUSED(kvc_sequence_restore, (session, 2, place), KVC_IO);
   REFUSED(kvc_sequence_restore, (session, 2, path), KVC_OUT_OF_CAPACITY);
+  REFUSED(kvc_sequence_restore, (small, 0, path), KVC_OUT_OF_CAPACITY);
 }
 
 static void forwards(void) {
@@ -223,6 +344,9 @@ static void samples(void) {
   INVALID(kvc_sampler_sample, (sampler, row, NULL));
   row[3] = 1e308 * 10;
   INVALID(kvc_sampler_sample, (sampler, row, &token));
+  for (int i = 0; i < fake_vocab; ++i)
+    row[i] = -1e308 * 10;
+  INVALID(kvc_sampler_sample, (sampler, row, &token));
 
 #define GENERATE(...) (session, __VA_ARGS__, NULL, NULL, NULL, NULL)
   INVALID(kvc_generate,
@@ -239,12 +363,30 @@ static void samples(void) {
           KVC_OUT_OF_CAPACITY);
   REFUSED(kvc_generate, GENERATE(1, text, 1, 40, NULL, NULL, 0),
           KVC_OUT_OF_CAPACITY);
-  /* The third row is broken: two tokens are taken back. */
-  fake_broken_row = fake_rows_computed + 2;
-  INVALID(kvc_generate, GENERATE(2, text, 1, 5, NULL, NULL, 0));
+  /* The third row is broken: what was appended is taken back, in sequence 1 with
+   * the copy of the page that it shares. */
+  for (int64_t s = 1; s <= 2; ++s) {
+    fake_broken_row = fake_rows_computed + 2;
+    INVALID(kvc_generate, GENERATE(s, text, 1, 5, NULL, NULL, 0));
+  }
   fake_broken_row = -1;
   kvc_sampler_destroy(other);
   kvc_sampler_destroy(sampler);
+}
+
+/* After all of it: each sequence goes on with the tokens that it holds. */
+static void goes_on(void) {
+  int32_t tokens[51];
+  double row[fake_vocab], expected[fake_vocab];
+  memcpy(tokens, text, sizeof tokens);
+  CHECK_OK(kvc_sequence_remove(session, 2));
+  for (int64_t s = 0; s < view_sequences; ++s) {
+    int64_t length = s < 2 ? 50 : 0;
+    kvc_chunk chunk = {s, tokens + length, 1, KVC_OUTPUTS_LAST};
+    CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
+    fake_expected_row(tokens, length + 1, expected);
+    CHECK(memcmp(row, expected, sizeof row) == 0);
+  }
 }
 
 void test_refusals(const char *folder) {
@@ -254,7 +396,7 @@ void test_refusals(const char *folder) {
   kvc_model *model = fake_model_open(&library, &shape, folder);
   kvc_session_params params;
   kvc_session_params_init(&params);
-  params.sequences = sequences;
+  params.sequences = view_sequences;
   params.poison = 1;
   params.pool_pages = 6; /* 4 are taken: 2 are left */
   params.threads = 1;
@@ -264,16 +406,26 @@ void test_refusals(const char *folder) {
   params.capacity = 49;
   params.pool_pages = 0;
   CHECK_OK(kvc_session_create(model, &params, &small));
+  kvc_session *tight = NULL;
+  params.capacity = 160;
+  params.pool_pages = 2;
+  CHECK_OK(kvc_session_create(model, &params, &tight));
   kvc_chunk chunk = {0, text, 50, KVC_OUTPUTS_NONE};
   CHECK_OK(kvc_forward(session, &chunk, 1, NULL, 0));
   CHECK_OK(kvc_sequence_fork(session, 0, 1));
   place = folder;
-  look(session, place, &before);
+  view_take(session, place, &before);
   models(&library, weights);
+  libraries(&library, weights);
+  weight_files(&library, weights);
+  strangers(library, weights);
   sessions(model);
   each_sequence(small);
+  state_files(tight);
   forwards();
   samples();
+  goes_on();
+  kvc_session_destroy(tight);
   kvc_session_destroy(small);
   kvc_session_destroy(session);
   kvc_model_close(model);

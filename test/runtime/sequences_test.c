@@ -51,7 +51,7 @@ static kvc_plan_info plan(kvc_session *session, const kvc_chunk *chunks,
   return info;
 }
 
-/* Case 12: ceil(length / page) pages at every length, on used pages, too. */
+/* Pages in use are ceil(length / page) at every length, on used pages, too. */
 static void takes_pages_one_by_one(const kvc_model *model) {
   kvc_session *session = create(model, 2, 100, 0);
   CHECK_EQUAL(report(session).pages, 14); /* seven for each */
@@ -108,6 +108,45 @@ static void copies_when_it_must(const kvc_model *model) {
   CHECK_EQUAL(plan(session, &full, 1).copied_pages, 0);
   CHECK_EQUAL(plan(session, &full, 1).new_pages, 1);
   kvc_session_destroy(session);
+}
+
+/* On pages in disorder, a fork cut to any length goes on by positions, and those
+ * that share its pages go on as if it were not there. */
+static void cuts_forks_anywhere(const fake_shape *shape, const char *folder) {
+  enum { length = 48 };
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, shape, folder);
+  int32_t tokens[2][length + 1], other[length + 1];
+  for (int64_t i = 0; i <= length; ++i) {
+    tokens[0][i] = (int32_t)(i * 5 % fake_vocab);
+    tokens[1][i] = (int32_t)(i * 7 % fake_vocab);
+  }
+  for (int64_t cut = 0; cut <= length; ++cut) {
+    kvc_session *session = create(model, 3, 160, 0);
+    for (int64_t i = 0; i < length; i += 4) /* their pages take turns */
+      for (int64_t s = 0; s < 2; ++s) {
+        kvc_chunk chunk = {s, tokens[s] + i, 4, KVC_OUTPUTS_NONE};
+        CHECK_OK(kvc_forward(session, &chunk, 1, NULL, 0));
+      }
+    CHECK_OK(kvc_sequence_fork(session, 0, 2));
+    CHECK_OK(kvc_sequence_truncate(session, 2, cut));
+    CHECK_EQUAL(query(session, 2).length, cut);
+    memcpy(other, tokens[0], sizeof other);
+    other[cut] = 18;
+    double rows[3][fake_vocab], expected[fake_vocab];
+    kvc_chunk chunks[] = {{2, other + cut, 1, KVC_OUTPUTS_LAST},
+                          {0, tokens[0] + length, 1, KVC_OUTPUTS_LAST},
+                          {1, tokens[1] + length, 1, KVC_OUTPUTS_LAST}};
+    CHECK_OK(kvc_forward(session, chunks, 3, rows, 3));
+    fake_expected_row(other, cut + 1, expected);
+    CHECK(memcmp(rows[0], expected, sizeof expected) == 0);
+    for (int64_t s = 0; s < 2; ++s) {
+      fake_expected_row(tokens[s], length + 1, expected);
+      CHECK(memcmp(rows[1 + s], expected, sizeof expected) == 0);
+    }
+    kvc_session_destroy(session);
+  }
+  kvc_model_close(model);
 }
 
 /* The pool runs short: the call is refused whole, and goes on when there are
@@ -266,6 +305,9 @@ static void copies_between_sessions(const char *folder) {
 
 void test_sequences(const char *folder) {
   kvc_library library;
+  static const fake_shape contiguous = {160, 160, 32, KVC_TYPE_F64};
+  cuts_forks_anywhere(&contiguous, folder);
+  cuts_forks_anywhere(&paged, folder);
   copies_between_sessions(folder);
   kvc_model *model = fake_model_open(&library, &paged, folder);
   takes_pages_one_by_one(model);

@@ -114,7 +114,7 @@ static void keeps_lengths(const kvc_model *model) {
   CHECK_EQUAL(info.workspace_bytes, 4096 + 8 * 32);
   CHECK(strcmp(info.cpu_level, "any") == 0);
 
-  /* Cases 21 and 24: a refused truncation changes nothing. */
+  /* A refused truncation changes nothing. */
   CHECK_FAILS(kvc_sequence_truncate(session, 1, 6), KVC_INVALID_ARGUMENT,
               "expected length to be in 0..5 (that of sequence 1), but got 6");
   CHECK_FAILS(kvc_sequence_truncate(session, 1, -1), KVC_INVALID_ARGUMENT,

@@ -141,7 +141,7 @@ static void refuses_damage(const kvc_model *model, const char *folder) {
   kvc_session_destroy(session);
 }
 
-/* Case 40: another model, layout or version is refused with both named. */
+/* Another model, layout or version is refused with both named. */
 static void refuses_strangers(const char *folder) {
   kvc_library library, other;
   char path[4096], weights[4096], message[8192], bytes[most_bytes];
@@ -160,8 +160,8 @@ static void refuses_strangers(const char *folder) {
   CHECK_OK(kvc_model_open(&other, weights, &other_model));
   kvc_session *stranger = create(other_model, 0, 0);
   sprintf(message,
-          "%s: expected identity ee080f161d242b32... (the model's), but got "
-          "01080f161d242b32...",
+          "%s: expected identity ee080f161d242b32... with layout paged<16> (the "
+          "model's), but got 01080f161d242b32... with layout paged<16>",
           path);
   CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
               message);
@@ -172,12 +172,28 @@ static void refuses_strangers(const char *folder) {
   kvc_model *contiguous_model = fake_model_open(&other, &contiguous, folder);
   stranger = create(contiguous_model, 0, 0);
   sprintf(message,
-          "%s: expected layout contiguous (the model's), but got paged", path);
+          "%s: expected identity 01080f161d242b32... with layout contiguous (the "
+          "model's), but got 01080f161d242b32... with layout paged<16>",
+          path);
   CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
               message);
   check_empty(stranger, 0);
   kvc_session_destroy(stranger);
   kvc_model_close(contiguous_model);
+
+  /* Pages of another size are another layout. */
+  static const fake_shape larger = {160, 32, 32, KVC_TYPE_F64};
+  kvc_model *larger_model = fake_model_open(&other, &larger, folder);
+  stranger = create(larger_model, 0, 0);
+  sprintf(message,
+          "%s: expected identity 01080f161d242b32... with layout paged<32> (the "
+          "model's), but got 01080f161d242b32... with layout paged<16>",
+          path);
+  CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
+              message);
+  check_empty(stranger, 0);
+  kvc_session_destroy(stranger);
+  kvc_model_close(larger_model);
 
   int64_t count = read_file(path, bytes);
   bytes[8] = 2;

@@ -59,6 +59,9 @@ struct CommandLine {
       cl::cat(category)};
   cl::opt<bool> skipCacheContract{"test-skip-cache-contract", cl::Hidden,
       cl::desc("compile what kvc-verify-cache-contract rejects"), cl::cat(category)};
+  cl::opt<int> numericsVersion{"test-numerics-version", cl::Hidden,
+      cl::desc("another version in the model's identity"),
+      cl::init(kvc::kNumericsVersion), cl::cat(category)};
   cl::opt<std::string> tile{"test-tile", cl::Hidden, cl::cat(category),
       cl::desc("ROWSxPANELS: register tile of matrix products, for all targets")};
 };
@@ -144,6 +147,7 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
   options.build.weightType = commandLine.weights;
   options.build.capacity = commandLine.capacity;
   options.skipCacheContract = commandLine.skipCacheContract;
+  options.numericsVersion = commandLine.numericsVersion;
   options.configure = applyPassManagerCLOptions;
   if (commandLine.capacity.getNumOccurrences() && commandLine.capacity < 1)
     return fail("--capacity: expected a positive number, but got " +

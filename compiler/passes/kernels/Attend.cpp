@@ -137,7 +137,12 @@ void HeadKernel::emit() {
         Value sum = plus(plus(s[0], s[1]), plus(s[2], s[3]));
         return {largest, b.fma(state[1], b.splat(correction), sum)};
       });
-  Value total = b.splat(b.reduceAdd(last[1]));
+  // The largest score's weight is 1: a sum of 0 has no key, and no numerator.
+  Value sum = b.reduceAdd(last[1]);
+  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum,
+                                     b.number(0.0));
+  Value total =
+      b.splat(arith::SelectOp::create(b, none, b.number(1.0), sum));
   b.forEachRun(width(), [&](Value e, int64_t count) {
     Value mean = arith::DivFOp::create(b, b.loadLanes(sums, e), total);
     b.storeLanes(mean, output, {token, b.add(column, e)}, count);

@@ -249,7 +249,8 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
     // The attention of query head h of token n, inserted into `rows`.
     auto attendHead = [&](Emitter &b, Value n, Value h, Value rows) {
       Value sequence = extractIndex(b, sequences, n);
-      Value count = add(b, extractIndex(b, positions, n), index(b, 1));
+      Value count = arith::MaxSIOp::create(
+          b, add(b, extractIndex(b, positions, n), index(b, 1)), index(b, 0));
       Value head = div(b, h, group);
       auto load = [&](Emitter &b, Value position, auto emitIndex) {
         Value page = cache.pageOf(b, sequence, position);
@@ -287,6 +288,10 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
             Value weight = tensor::ExtractOp::create(b, weights, p);
             return arith::AddFOp::create(b, sum, weight);
           });
+      // The highest score's weight is 1: a total of 0 has no key.
+      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total,
+                                         zero);
+      total = arith::SelectOp::create(b, none, number(b, element, 1), total);
       return accumulate(
           b, index(b, width), rows,
           [&](Emitter &b, Value e, Value rows) -> Value {

@@ -111,6 +111,30 @@ def check_decoder(folder, compiler, name, kv_heads, group, kind, cache_kind):
                 assert np.isnan(cells[1 - LAYER]).all(), f"{name}: another layer's cells"
 
 
+def check_no_key(folder, compiler):
+    """A query at position -1 sees no key and gives zeros; one beside it, as ever."""
+    module = DECODER.format(
+        cache="!kvc.cache<layers 2, kv_heads 1, capacity 20, key 3, value 3, f64, #kvc.contiguous>",
+        kind="f64", vocab=VOCAB, queries=WIDTH, keys=WIDTH, layer=LAYER, scale=SCALE,
+    )
+    # Twice its position less one: -1 at 0, and 1 at 1.
+    module = module.replace("    %a = kvc.attend", """    %one = arith.constant 1 : i64
+    %rows = arith.constant 2 : index
+    %ones = tensor.splat %one[%rows] : tensor<?xi64>
+    %double = arith.addi %positions, %positions : tensor<?xi64>
+    %before = arith.subi %double, %ones : tensor<?xi64>
+    %a = kvc.attend""").replace("layer %layer at %positions of %sequences scale", "layer %layer at %before of %sequences scale")
+    random = np.random.default_rng(4)
+    q, k, v = (random.standard_normal((VOCAB, WIDTH)) for _ in range(3))
+    cache = Cache(LAYERS, 1, 20, WIDTH, "f64", 1)
+    library = Library(folder, "no-key", module, compiler)
+    tokens = [3, 5]
+    got = library.forward(pack([(x, "f64") for x in (q, k, v)]), cache, tokens, [0, 0], [0, 1], WIDTH, "f64")
+    assert np.array_equal(got[0], np.zeros(WIDTH)), f"no key: {got[0]}"
+    expected = attend(q[5].reshape(1, WIDTH), k[tokens][None], v[tokens][None])
+    assert np.max(np.abs(got[1] - expected)) <= TOLERANCE["f64"], f"beside it: {got[1]}"
+
+
 def check_update(folder, compiler, name, op, expected_from, expected_lengths):
     """`expected_from[s]`: whose cells sequence s has afterwards."""
     cache = Cache(LAYERS, 2, 20, WIDTH, "f16", 3)
@@ -133,6 +157,8 @@ def main(folder, compiler):
     for kv_heads, group, kind, cache_kind in cases:
         name = f"decoder-{kv_heads}x{group}-{kind}-{cache_kind}"
         check_decoder(folder, compiler, name, kv_heads, group, kind, cache_kind)
+
+    check_no_key(folder, compiler)
 
     order = "%order = arith.constant dense<[{}]> : tensor<3xi32>\n    %next = kvc.reorder %cache by %order : !cache, tensor<3xi32>"
     # kvc-defer-commit would take an advance that comes last.
