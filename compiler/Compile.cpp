@@ -132,6 +132,9 @@ LogicalResult Compilation::describe() {
     auto queries = cast<RankedTensorType>(attend.getQueries().getType());
     library.heads = queries.getDimSize(1) / library.cache.getKeyWidth();
   });
+  if (library.heads == 0)
+    return forward.emitError()
+           << "expected @forward to attend to its cache, but got no kvc.attend";
   module->walk([&](SelectOp select) {
     auto rows = cast<RankedTensorType>(select.getInput().getType());
     library.width = rows.getDimSize(1);

@@ -284,7 +284,7 @@ LogicalResult AttendOp::verify() {
   CacheType cache = getCache().getType();
   // C1: whole groups of query heads.
   int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
-  if (widthOf(getQueries()) % keys != 0)
+  if (widthOf(getQueries()) % keys != 0 || widthOf(getQueries()) == 0)
     return emitOpError() << "expected the queries' width to be a multiple of "
                          << keys
                          << " (KV heads times key width of the cache), but got "

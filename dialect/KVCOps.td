@@ -391,7 +391,7 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]
 
     Created by the front ends; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. Reads the cache.
-    - C1: the queries' width is a multiple of KV heads times key width.
+    - C1: the queries' width is a multiple of KV heads times key width, and not 0.
     - C2: key and value widths of the cache are equal.
     - C3: queries, positions and sequences have one number of rows.
 

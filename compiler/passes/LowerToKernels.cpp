@@ -63,10 +63,11 @@ private:
 };
 
 bool ForwardLowering::diesAt(Value tensor, Operation *op) {
-  // A buffer can be written over where the value's only later use is `op`
-  // itself, not something inside of it, and the value is made in the block of
-  // `op`, once.
-  if (tensor.getParentBlock() != op->getBlock())
+  // A buffer can be written over where it is ours and not the caller's, the
+  // value's only later use is `op` itself, not something inside of it, and the
+  // value is made in the block of `op`, once.
+  if (tensor.getParentBlock() != op->getBlock() ||
+      llvm::is_contained(forward.getArguments(), tensor))
     return false;
   return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
     Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
@@ -134,6 +135,12 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         if (!constant.getType().isIndex())
           return constant.emitOpError("expected only constants of type index");
         scalars[constant] = b.clone(*op)->getResult(0);
+        return success();
+      })
+      .Case([&](arith::AddIOp o) -> LogicalResult {
+        if (!o.getType().isIndex())
+          return o.emitOpError("expected only sums of type index");
+        scalars[o] = b.add(scalar(o.getLhs()), scalar(o.getRhs()));
         return success();
       })
       .Case([&](PositionsOp o) {

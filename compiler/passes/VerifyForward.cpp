@@ -2,8 +2,8 @@
 //
 // The runtime checks tokens, sequences, outputs and capacity before a call, and
 // generated code checks nothing. So what indexes memory has to come from there:
-// ids from the arguments, positions from kvc.positions, layers from a loop with
-// constant bounds. And there are two numbers of rows, one a token and one an
+// ids from the arguments, positions from kvc.positions, layers from constants and
+// loops with constant bounds. And there are two numbers of rows, one a token and one an
 // output, which must not meet in one op; no other tensor can stand there, since
 // the numbers are known in a call only. So an op that indexes or shapes tensors
 // by itself is an error.
@@ -23,6 +23,10 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
+
+struct Range {
+  int64_t first, last;
+};
 
 class ForwardVerifier {
 public:
@@ -105,31 +109,47 @@ LogicalResult ForwardVerifier::expectPositions(Operation *op, Value positions) {
             "got another value";
 }
 
-LogicalResult ForwardVerifier::checkLayer(Operation *op, Value layer,
-                                          int64_t layers) {
-  auto outside = [&](int64_t first, int64_t last) -> LogicalResult {
-    return op->emitOpError() << "expected layers from 0 to " << layers - 1
-                             << ", but got " << first << " to " << last;
-  };
+// The numbers that an index can be; none of them in a loop that doesn't run.
+std::optional<Range> rangeOf(Value index) {
   APInt constant;
-  if (matchPattern(layer, m_ConstantInt(&constant))) {
-    int64_t number = constant.getSExtValue();
-    return number >= 0 && number < layers ? success()
-                                          : outside(number, number);
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return Range{constant.getSExtValue(), constant.getSExtValue()};
+  if (auto sum = index.getDefiningOp<arith::AddIOp>()) {
+    auto lhs = rangeOf(sum.getLhs()), rhs = rangeOf(sum.getRhs());
+    Range range;
+    if (!lhs || !rhs ||
+        llvm::AddOverflow(lhs->first, rhs->first, range.first) ||
+        llvm::AddOverflow(lhs->last, rhs->last, range.last))
+      return std::nullopt;
+    return range;
   }
-  auto argument = dyn_cast<BlockArgument>(layer);
+  auto argument = dyn_cast<BlockArgument>(index);
   auto loop = argument
                   ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
                   : scf::ForOp();
-  APInt first, end;
-  if (!loop || loop.getInductionVar() != layer ||
+  APInt first, end, step;
+  if (!loop || loop.getInductionVar() != index ||
       !matchPattern(loop.getLowerBound(), m_ConstantInt(&first)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&end)))
-    return op->emitOpError() << "expected its layer to be a constant or the "
-                                "variable of a loop with constant bounds, but "
-                                "got another value";
-  if (first.isNegative() || end.getSExtValue() > layers)
-    return outside(first.getSExtValue(), end.getSExtValue() - 1);
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&end)) ||
+      !matchPattern(loop.getStep(), m_ConstantInt(&step)))
+    return std::nullopt;
+  Range range{first.getSExtValue(), end.getSExtValue() - 1};
+  if (first.slt(end) && !first.isNegative())
+    range.last -= (range.last - range.first) % step.getSExtValue();
+  return range;
+}
+
+LogicalResult ForwardVerifier::checkLayer(Operation *op, Value layer,
+                                          int64_t layers) {
+  std::optional<Range> range = rangeOf(layer);
+  if (!range)
+    return op->emitOpError() << "expected its layer to be a constant, the "
+                                "variable of a loop with constant bounds or a "
+                                "sum of these, but got another value";
+  if (range->first < 0 || range->last >= layers)
+    return op->emitOpError()
+           << "expected layers from 0 to " << layers - 1 << ", but got "
+           << range->first << " to " << range->last;
   return success();
 }
 
@@ -235,20 +255,21 @@ LogicalResult ForwardVerifier::checkIf(scf::IfOp choice) {
 }
 
 // Whether each row of what `op` gives is made of the same row of its operands,
-// or more is checked of it.
+// whatever they are (a division by zero stops the program), or more is checked of
+// it.
 static bool isKnown(Operation *op) {
   return isa_and_nonnull<KVCDialect>(op->getDialect()) ||
          isa<scf::ForOp, scf::IfOp, func::CallOp>(op) ||
          op->hasTrait<OpTrait::ConstantLike>() ||
-         OpTrait::hasElementwiseMappableTraits(op);
+         (OpTrait::hasElementwiseMappableTraits(op) && isSpeculatable(op));
 }
 
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (!isKnown(op))
     return op->emitOpError()
-           << "expected ops of kvc, ops of arith and math element by element, "
-              "scf.for and scf.if in @forward, where nothing checks an index, "
-              "but got this op";
+           << "expected ops of kvc, ops of arith and math element by element "
+              "that no number stops, scf.for and scf.if in @forward, where "
+              "nothing is checked, but got this op";
   if (!isa<scf::IfOp>(op) && failed(checkRows(op)))
     return failure();
   return TypeSwitch<Operation *, LogicalResult>(op)
@@ -259,6 +280,9 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
       })
       .Case([&](scf::ForOp loop) -> LogicalResult {
         APInt step;
+        if (loop.getUnsignedCmp() || !loop.getInductionVar().getType().isIndex())
+          return loop.emitOpError() << "expected a loop over signed numbers of "
+                                       "type index, but got another";
         if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
             !step.isStrictlyPositive())
           return loop.emitOpError() << "expected a constant step of 1 or more, but got "

@@ -432,6 +432,15 @@ func.func @append_c2(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, 
 // -----
 
 !cache = !kvc.cache<layers 2, kv_heads 3, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c1_none(%cache: !cache, %x: tensor<?x0xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected the queries' width to be a multiple of 12 (KV heads times key width of the cache), but got 0}}
+  %0 = kvc.attend %x to %cache layer %layer at %p of %s scale 1.0 : tensor<?x0xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 3, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 func.func @attend_c1(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
   // expected-error@+1 {{expected the queries' width to be a multiple of 12 (KV heads times key width of the cache), but got 16}}
   %0 = kvc.attend %x to %cache layer %layer at %p of %s scale 1.0 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>

@@ -163,7 +163,7 @@ kvc.weight @table : tensor<5x4xf32> from "table"
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
   %3 = arith.constant 3 : index
   %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
-  // expected-error@+1 {{'tensor.extract' op expected ops of kvc, ops of arith and math element by element, scf.for and scf.if in @forward, where nothing checks an index, but got this op}}
+  // expected-error@+1 {{'tensor.extract' op expected ops of kvc, ops of arith and math element by element that no number stops, scf.for and scf.if in @forward, where nothing is checked, but got this op}}
   %fourth = tensor.extract %x[%3, %3] : tensor<?x4xf32>
   %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
   %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
@@ -194,5 +194,95 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
     scf.yield %y : tensor<?x4xf32>
   }
   %logits = kvc.linear %z by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// Sums of loop variables and constants are layers, too.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %n = scf.for %l = %c0 to %c2 step %c2 iter_args(%c = %cache) -> (!cache) {
+    %sum = arith.addi %l, %c1 : index
+    %next = kvc.append %x, %x to %c layer %sum at %p of %sequences : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %next : !cache
+  }
+  %after = kvc.advance %n by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %n = scf.for %l = %c0 to %c4 step %c2 iter_args(%c = %cache) -> (!cache) {
+    %sum = arith.addi %l, %c1 : index
+    // expected-error@+1 {{expected layers from 0 to 1, but got 1 to 3}}
+    %next = kvc.append %x, %x to %c layer %sum at %p of %sequences : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %next : !cache
+  }
+  %after = kvc.advance %n by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// -1 would be the largest number.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %last = arith.constant -1 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  // expected-error@+1 {{'scf.for' op expected a loop over signed numbers of type index, but got another}}
+  %n = scf.for unsigned %l = %c0 to %last step %c1 iter_args(%c = %cache) -> (!cache) {
+    %next = kvc.append %x, %x to %c layer %l at %p of %sequences : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %next : !cache
+  }
+  %after = kvc.advance %n by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+// A division by zero stops the program.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %i = arith.fptosi %x : tensor<?x4xf32> to tensor<?x4xi32>
+  // expected-error@+1 {{'arith.divsi' op expected ops of kvc, ops of arith and math element by element that no number stops, scf.for and scf.if in @forward, where nothing is checked, but got this op}}
+  %q = arith.divsi %i, %i : tensor<?x4xi32>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
   return %logits, %after : tensor<?x5xf32>, !cache
 }
