@@ -40,7 +40,8 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
     from `kvc.positions`; a layer is a constant, the variable of a loop with
     constant bounds or a sum of these, within the layers of the cache and of the
     weights; a token table has a row for each logit and a position table one for
-    each position of the capacity; every tensor has a row a token or a row an
+    each position of the capacity; rotary angles are below 2^30, up to where sines
+    are right; every tensor has a row a token or a row an
     output, and no op mixes the two; ops are those of kvc, those of arith and math
     that work element by element and that no number stops, `scf.for` and `scf.if`;
     and lengths change by one `kvc.advance` of the returned cache, and in no other

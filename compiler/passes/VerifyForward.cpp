@@ -43,6 +43,7 @@ private:
   LogicalResult setRows(Operation *op, std::optional<Rows> mine);
   LogicalResult checkIf(scf::IfOp choice);
   LogicalResult checkEmbed(EmbedOp op);
+  LogicalResult checkRotary(RotaryOp op);
   LogicalResult checkLayer(Operation *op, Value layer, int64_t layers);
   LogicalResult checkWeights(Operation *op, Value layer);
   LogicalResult checkCacheAccess(Operation *op, CacheType cache, Value layer,
@@ -50,6 +51,10 @@ private:
   LogicalResult expectArgument(Operation *op, Value value, unsigned number,
                                StringRef what);
   LogicalResult expectPositions(Operation *op, Value positions);
+
+  CacheType cacheType() {
+    return cast<CacheType>(forward.getArgumentTypes()[3]);
+  }
 
   func::FuncOp forward;
   int64_t vocab = 0;
@@ -185,12 +190,23 @@ LogicalResult ForwardVerifier::checkEmbed(EmbedOp op) {
              << " rows at least (the vocabulary), but got " << entries;
     return expectArgument(op, op.getIds(), 0, "ids");
   }
-  int64_t capacity = cast<CacheType>(forward.getArgumentTypes()[3]).getCapacity();
+  int64_t capacity = cacheType().getCapacity();
   if (entries < capacity)
     return op.emitOpError()
            << "expected the table " << op.getTableAttr() << " to have " << capacity
            << " rows at least (the capacity), but got " << entries;
   return expectPositions(op, op.getIds());
+}
+
+LogicalResult ForwardVerifier::checkRotary(RotaryOp op) {
+  // Those that kvc-expand-math gives sines and cosines for.
+  constexpr double bound = 0x1p30;
+  int64_t last = cacheType().getCapacity() - 1;
+  for (double frequency : op.getFrequencies())
+    if (double angle = frequency * double(last); !(angle < bound))
+      return op.emitOpError() << "expected angles below 2^30, but got " << angle
+                              << " at position " << last;
+  return expectPositions(op, op.getPositions());
 }
 
 // All tensors of `op` have the same number of rows, or it is the one op that
@@ -261,7 +277,8 @@ static bool isKnown(Operation *op) {
   return isa_and_nonnull<KVCDialect>(op->getDialect()) ||
          isa<scf::ForOp, scf::IfOp, func::CallOp>(op) ||
          op->hasTrait<OpTrait::ConstantLike>() ||
-         (OpTrait::hasElementwiseMappableTraits(op) && isSpeculatable(op));
+         (OpTrait::hasElementwiseMappableTraits(op) && isSpeculatable(op) &&
+          !isa<arith::RemSIOp, arith::RemUIOp>(op)); // MLIR thinks they can't trap
 }
 
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
@@ -318,7 +335,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
         return checkCacheAccess(o, o.getCache().getType(), o.getLayer(),
                                 o.getPositions(), o.getSequences());
       })
-      .Case([&](RotaryOp o) { return expectPositions(o, o.getPositions()); })
+      .Case([&](RotaryOp o) { return checkRotary(o); })
       .Case<RMSNormOp, LayerNormOp, LinearOp, GatedLinearOp>(
           [&](auto o) { return checkWeights(o, o.getLayer()); })
       .Default([](Operation *) { return success(); });

@@ -286,3 +286,41 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
   %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
   return %logits, %after : tensor<?x5xf32>, !cache
 }
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  // expected-error@+1 {{'arith.remsi' op expected ops of kvc}}
+  %r = arith.remsi %c1, %c0 : index
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %p = kvc.positions %cache of %sequences : !cache, tensor<?xi32> -> tensor<?xi64>
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  // expected-error@+1 {{'kvc.rotary' op expected angles below 2^30, but got 7.000000e+09 at position 7}}
+  %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 divisors [1.0e-09] : tensor<?x4xf32>, tensor<?xi64>
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
