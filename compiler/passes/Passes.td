@@ -35,17 +35,16 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
   let summary = "checks that @forward stays inside what the runtime checks";
   let description = [{
     Generated code indexes memory without checks; the runtime's plan checks the
-    arguments of a call. So in `@forward`, inlined: sequences are its argument
-    1, token ids its argument 0, selected rows its argument 2; positions come
-    from `kvc.positions`; a layer is a constant, the variable of a loop with
-    constant bounds or a sum of these, within the layers of the cache and of the
-    weights; a token table has a row for each logit and a position table one for
-    each position of the capacity; rotary angles are below 2^30, up to where sines
-    are right; every tensor has a row a token or a row an
-    output, and no op mixes the two; ops are those of kvc, those of arith and math
-    that work element by element and that no number stops, `scf.for` and `scf.if`;
-    and lengths change by one `kvc.advance` of the returned cache, and in no other
-    way.
+    arguments of a call. So in `@forward`, inlined: sequences are its argument 1,
+    token ids its argument 0, selected rows its argument 2; positions come from
+    `kvc.positions`; a layer is a constant, the variable of a loop with constant
+    bounds or a sum of these, within the layers of the cache and of the weights; a
+    token table has a row for each logit and a position table one for each position
+    of the capacity; rotary angles are below 2^30, up to where sines are right;
+    every tensor has a row a token or a row an output, and no op mixes the two; ops
+    are those of kvc, those of arith and math that work element by element and that
+    no number stops, `scf.for` and `scf.if`; and lengths change by one `kvc.advance`
+    of the returned cache, and in no other way.
   }];
 }
 
