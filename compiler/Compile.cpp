@@ -15,6 +15,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include <filesystem>
 
 using namespace mlir;
 using namespace kvc;
@@ -40,6 +41,9 @@ private:
   // One level's code of a copy of `module`, which is in the fused form.
   FailureOr<LevelCode> compileLevel(const TargetDescription &target,
                                          bool assembly);
+  // Where the module's weights are, if that depends on who asks.
+  std::optional<std::string> relativeWeights();
+  void setWeights(llvm::StringRef path);
   LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
   LogicalResult emitLibrary();
 
@@ -72,13 +76,9 @@ LogicalResult Compilation::load() {
     if (!module)
       return failure();
     // The file says where its weights are from where it stands itself.
-    auto weights = (*module)->getAttrOfType<StringAttr>(kWeightsAttr);
-    if (weights && !weights.getValue().starts_with("random:") &&
-        llvm::sys::path::is_relative(weights.getValue())) {
-      llvm::SmallString<256> path(llvm::sys::path::parent_path(options.model));
-      llvm::sys::path::append(path, weights.getValue());
-      (*module)->setAttr(kWeightsAttr, StringAttr::get(&context, path));
-    }
+    if (std::optional<std::string> weights = relativeWeights())
+      setWeights((std::filesystem::path(options.model).parent_path() / *weights)
+                     .string());
     return success();
   }
   llvm::Expected<ModelSpec> spec = readModel(options.model);
@@ -91,6 +91,19 @@ LogicalResult Compilation::load() {
     return fail(built.takeError());
   module = std::move(*built);
   return verify(*module);
+}
+
+std::optional<std::string> Compilation::relativeWeights() {
+  auto weights = module ? (*module)->getAttrOfType<StringAttr>(kWeightsAttr)
+                        : StringAttr();
+  if (!weights || weights.getValue().starts_with("random:") ||
+      llvm::sys::path::is_absolute(weights.getValue()))
+    return std::nullopt;
+  return weights.str();
+}
+
+void Compilation::setWeights(llvm::StringRef path) {
+  (*module)->setAttr(kWeightsAttr, StringAttr::get(&context, path));
 }
 
 LogicalResult
@@ -185,6 +198,14 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
 LogicalResult
 Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
   bool standard = options.output.empty() || options.output == "-";
+  if (std::optional<std::string> weights = relativeWeights();
+      weights && !standard) {
+    std::error_code code;
+    auto file = std::filesystem::absolute(options.output, code);
+    auto path = std::filesystem::proximate(*weights, file.parent_path(), code);
+    if (!code)
+      setWeights(path.string());
+  }
   StringRef name = standard ? "standard output" : StringRef(options.output);
   std::error_code code;
   llvm::ToolOutputFile file(standard ? "-" : options.output, code,
