@@ -524,3 +524,62 @@ func.func @around(%s: tensor<?xi32>, %cache: !cache) {
   }
   return
 }
+
+// -----
+
+// Of two caches, the hint names the positions of the one that is appended to.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{positions of another origin}}
+func.func @hint_of_cache(%x: tensor<?x4xf32>, %z: tensor<?xi64>, %s: tensor<?xi32>, %a: !cache, %b: !cache) -> (!cache, !cache) {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{hint: use %0}}
+  %p = kvc.positions %a of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %q = kvc.positions %b of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{expected positions that kvc.positions made from the lengths of the cache}}
+  %next = kvc.append %x, %x to %a layer %0 at %z of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after, %b : !cache, !cache
+}
+
+// -----
+
+// Nothing is square in an argument or a part of the positions.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{positions of another origin}}
+func.func @no_mask(%q: tensor<?x4xf32>, %p: tensor<?xi64>, %s: tensor<?xi32>, %cache: !cache) -> tensor<?x4xf32> {
+  %0 = arith.constant 0 : index
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
+  // expected-error@+1 {{'kvc.attend' op expected positions that kvc.positions made from the lengths of the cache, but got an argument of @no_mask, which anyone may call}}
+  %a = kvc.attend %q to %cache layer %0 at %p of %s scale 0.5 : tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %a : tensor<?x4xf32>
+}
+func.func @last_query(%n: index, %q: tensor<1x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> tensor<1x4xf32> {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{hint: use %0}}
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{positions of another origin}}
+  %p1 = tensor.extract_slice %p[%n] [1] [1] : tensor<?xi64> to tensor<1xi64>
+  %s1 = tensor.extract_slice %s[%n] [1] [1] : tensor<?xi32> to tensor<1xi32>
+  // expected-error@+1 {{'kvc.attend' op expected positions that kvc.positions made from the lengths of the cache, but got the result of tensor.extract_slice}}
+  %a = kvc.attend %q to %cache layer %0 at %p1 of %s1 scale 0.5 : tensor<1x4xf32>, !cache, tensor<1xi64>, tensor<1xi32>
+  return %a : tensor<1x4xf32>
+}
+
+// -----
+
+// A function that nobody calls is judged as if anybody did.
+// expected-note@+1 {{positions of another origin}}
+func.func private @uncalled(%x: tensor<?x4xf32>, %p: tensor<?xi64>) -> tensor<?x4xf32> {
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
+  // expected-error@+1 {{but got an argument of @uncalled, which nobody calls}}
+  %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
+// No exactness is asked for here.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
+func.func @not_exact(%cache: !cache) -> !cache attributes {kvc.exact = false} {
+  return %cache : !cache
+}
