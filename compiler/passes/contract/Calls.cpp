@@ -24,6 +24,18 @@ Calls::Calls(ModuleOp module) {
   }
 }
 
+void Calls::walk(Operation *op, llvm::function_ref<void(Operation *)> visit) {
+  llvm::SetVector<Operation *> worklist;
+  worklist.insert(op);
+  for (size_t i = 0; i < worklist.size(); ++i)
+    worklist[i]->walk([&](Operation *inner) {
+      visit(inner);
+      if (auto call = dyn_cast<func::CallOp>(inner))
+        if (func::FuncOp callee = bodyOf(call))
+          worklist.insert(callee);
+    });
+}
+
 // Ids of kvc.embed may be positions.
 bool Calls::isPartOfStep(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))

@@ -20,6 +20,10 @@ public:
   // All calls of `function`, or nothing if others can call it too.
   std::optional<llvm::ArrayRef<mlir::func::CallOp>>
   callersOf(mlir::func::FuncOp function);
+  // Calls `visit` for `op`, the ops inside of it, and those of the functions that
+  // they call.
+  void walk(mlir::Operation *op,
+            llvm::function_ref<void(mlir::Operation *)> visit);
   // Whether `op` takes or gives a cache or positions, or calls a function in
   // which an op does.
   bool isPartOfStep(mlir::Operation *op);

@@ -24,18 +24,9 @@ FailureOr<Steps::Facts> Steps::run(Block &block) {
 
 // `region` never runs, nor what only it calls.
 void Steps::skip(Region &region) {
-  SmallVector<Region *> worklist{&region};
-  while (!worklist.empty()) {
-    Region *next = worklist.pop_back_val();
-    if (!reached.dead.insert(next).second)
-      continue;
-    next->walk([&](Operation *op) {
-      reached.ops.insert(op);
-      if (auto call = dyn_cast<func::CallOp>(op))
-        if (func::FuncOp callee = calls.bodyOf(call))
-          worklist.push_back(&callee.getBody());
-    });
-  }
+  if (reached.dead.insert(&region).second)
+    for (Operation &op : region.getOps())
+      calls.walk(&op, [&](Operation *inner) { reached.ops.insert(inner); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,6 @@
 // What went into a value: the positions that it was made at, and joins along the
 // width.
+#include "compiler/passes/contract/Contract.h"
 #include "compiler/passes/contract/StepState.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -27,7 +28,7 @@ static bool mixesColumns(Operation *op, Value operand) {
   return linalgOp && linalgOp.getNumReductionLoops() > 0;
 }
 
-Origin contract::originOf(Operation *op,
+Origin contract::originOf(Operation *op, Calls &calls,
                           llvm::function_ref<Fact(Value)> factOf) {
   Origin origin;
   // A size is the same at all positions.
@@ -45,8 +46,9 @@ Origin contract::originOf(Operation *op,
       more.positions.clear();
     origin.add(more);
   }
-  op->walk([&](tensor::ConcatOp join) {
-    if (join.getResultType().getRank() == 2 && join.getDim() == 1)
+  calls.walk(op, [&](Operation *inner) {
+    auto join = dyn_cast<tensor::ConcatOp>(inner);
+    if (join && join.getResultType().getRank() == 2 && join.getDim() == 1)
       origin.add({{}, {join}});
   });
   if (op->getDialect() == op->getContext()->getLoadedDialect<KVCDialect>())

@@ -9,6 +9,8 @@
 
 namespace kvc::contract {
 
+class Calls;
+
 // Which value it is: a constant, or the `number`-th that nothing is known of.
 struct Identity {
   unsigned number = 0;
@@ -103,7 +105,7 @@ struct Fact {
 };
 
 // What went into the results of an op that has no rule of its own.
-Origin originOf(mlir::Operation *op,
+Origin originOf(mlir::Operation *op, Calls &calls,
                 llvm::function_ref<Fact(mlir::Value)> factOf);
 
 // Keys and values are whole heads. Tokens are rows: what is joined along the

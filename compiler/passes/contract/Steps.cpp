@@ -139,6 +139,21 @@ Identity Steps::identityOf(OpResult result) {
   return {number, {}};
 }
 
+// Whether `op` may write into memory what was made at positions, other than
+// tokens that rows gave.
+bool Steps::writesRows(Operation *op) {
+  return llvm::any_of(op->getOperands(), [&](Value to) {
+    return isa<BaseMemRefType>(to.getType()) &&
+           llvm::any_of(op->getOperands(), [&](Value from) {
+             Origin origin = factOf(from).origin;
+             return from != to && !from.getType().isIndex() &&
+                    (origin.isOfPositions ||
+                     (!getElementTypeOrSelf(from).isIntOrIndex() &&
+                      !(origin.positions.empty() && origin.joins.empty())));
+           });
+  });
+}
+
 LogicalResult Steps::runOther(Operation *op) {
   if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<CacheType>))
     return op->emitOpError()
@@ -149,9 +164,12 @@ LogicalResult Steps::runOther(Operation *op) {
     bind(op->getResults(), *facts);
     return success();
   }
+  if (writesRows(op))
+    return op->emitOpError() << "expected rows of a step in tensors, so that "
+                                "they can be followed, but got some in memory";
   auto getFact = [&](Value value) { return factOf(value); };
   TokenCounts tokens = countTokens(op, getFact);
-  Origin origin = originOf(op, getFact);
+  Origin origin = originOf(op, calls, getFact);
   for (OpResult result : op->getResults()) {
     frame[result] = Fact{identityOf(result)};
     frame[result].origin = origin;

@@ -53,6 +53,7 @@ private:
   mlir::LogicalResult set(mlir::Value result, mlir::FailureOr<Fact> fact);
   mlir::LogicalResult runOther(mlir::Operation *op);
   std::optional<Facts> fold(mlir::Operation *op);
+  bool writesRows(mlir::Operation *op);
   Identity identityOf(mlir::OpResult result);
 
   mlir::LogicalResult runFor(mlir::scf::ForOp loop);

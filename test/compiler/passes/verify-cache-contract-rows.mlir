@@ -173,6 +173,40 @@ func.func @join_and_add(%old: tensor<?x2xf32>, %new: tensor<?x2xf32>, %v: tensor
 
 // -----
 
+// In a function that can't be entered.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func private @join(%x: tensor<?x2xf32>) -> tensor<?x4xf32> {
+  cf.br ^next
+^next:
+  // expected-note@+2 {{joined along the width here}}
+  // expected-note@-4 {{hint: tokens are rows: append %arg0}}
+  %j = tensor.concat dim(1) %x, %x : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  return %j : tensor<?x4xf32>
+}
+func.func @join_in_blocks(%x: tensor<?x2xf32>, %v: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %k = call @join(%x) : (tensor<?x2xf32>) -> tensor<?x4xf32>
+  // expected-error@+1 {{expected keys joined along the width to be whole heads of 4, but got a piece of width 2}}
+  %next = kvc.append %k, %v to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after : !cache
+}
+
+// -----
+
+// Memory isn't followed.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func @in_memory(%x: tensor<?x4xf32>, %memory: memref<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) {
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
+  // expected-error@+1 {{'bufferization.materialize_in_destination' op expected rows of a step in tensors, so that they can be followed, but got some in memory}}
+  bufferization.materialize_in_destination %r in writable %memory : (tensor<?x4xf32>, memref<?x4xf32>) -> ()
+  return
+}
+
+// -----
+
 // Accepted: hidden states joined before a projection, and a rotation that is
 // written out.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
