@@ -20,12 +20,20 @@ public:
   // All calls of `function`, or nothing if others can call it too.
   std::optional<llvm::ArrayRef<mlir::func::CallOp>>
   callersOf(mlir::func::FuncOp function);
+  // Calls `visit` for `op`, the ops inside of it, and those of the functions that
+  // they call.
+  void walk(mlir::Operation *op,
+            llvm::function_ref<void(mlir::Operation *)> visit);
+  // Whether `op` takes or gives a cache or positions, or calls a function in
+  // which an op does.
+  bool isPartOfStep(mlir::Operation *op);
 
 private:
   mlir::SymbolTableCollection symbols;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::func::CallOp>>
       callers;
   llvm::DenseSet<mlir::Operation *> open; // functions whose address is taken
+  llvm::DenseSet<mlir::Operation *> ofSteps; // functions with parts of steps
 };
 
 // Is every cache value that is used the newest one?
@@ -34,12 +42,11 @@ mlir::LogicalResult checkCacheVersions(mlir::ModuleOp module, Calls &calls);
 // Does every position come from the lengths of a cache?
 mlir::LogicalResult checkPositionOrigin(mlir::ModuleOp module, Calls &calls);
 
-// Does every step append to each layer once, read a layer after that, and fit
-// into the cache? To be asked when the first two are answered with yes.
+// Does every step append to each layer once, whole heads that were made at its
+// own positions, read a layer after that, and fit into the cache? And is each
+// op of a step in one that was followed? To be asked when the first two are
+// answered with yes.
 mlir::LogicalResult checkSteps(mlir::ModuleOp module, Calls &calls);
-
-// Are keys and values whole heads?
-mlir::LogicalResult checkHeads(mlir::ModuleOp module);
 
 // The attribute of a module or function that asks for exact equivalence.
 inline constexpr llvm::StringLiteral kExactAttr = "kvc.exact";

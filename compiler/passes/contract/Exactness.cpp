@@ -6,12 +6,18 @@ using namespace mlir;
 using namespace kvc;
 using namespace kvc::contract;
 
+static bool asksForExactness(Operation *op) {
+  Attribute attribute = op->getAttr(kExactAttr);
+  auto isAsked = dyn_cast_or_null<BoolAttr>(attribute);
+  return attribute && (!isAsked || isAsked.getValue());
+}
+
 static LogicalResult checkType(Operation *op, Value value) {
   auto cache = dyn_cast<CacheType>(value.getType());
   if (!cache || cache.getLayoutInterface().isExact())
     return success();
   Operation *asking = op;
-  while (asking && !asking->hasAttr(kExactAttr))
+  while (asking && !asksForExactness(asking))
     asking = asking->getParentOp();
   if (!asking)
     return success();

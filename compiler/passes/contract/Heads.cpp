@@ -1,24 +1,27 @@
-// Are keys and values whole heads? Tokens are rows: what is joined along the
-// width must be heads, else old and new keys stand beside each other.
+// Are keys and values whole heads?
 #include "compiler/passes/contract/Contract.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "compiler/passes/contract/StepState.h"
 
 using namespace mlir;
 using namespace kvc;
 using namespace kvc::contract;
 
-static LogicalResult checkJoin(AppendOp append, Value value, StringRef what,
-                               int64_t width) {
-  while (true) {
-    if (auto rotary = value.getDefiningOp<RotaryOp>())
-      value = rotary.getInput();
-    else if (auto cast = value.getDefiningOp<tensor::CastOp>())
-      value = cast.getSource();
-    else
+// The value that `piece` is a part of, or the negative of a part.
+static Value wholeOf(Value piece) {
+  while (Operation *op = piece.getDefiningOp()) {
+    if (!isa<tensor::ExtractSliceOp, tensor::CastOp, arith::NegFOp>(op))
       break;
+    piece = op->getOperand(0);
   }
-  auto join = value.getDefiningOp<tensor::ConcatOp>();
-  if (!join || join.getDim() != 1)
+  return piece;
+}
+
+static LogicalResult checkJoin(AppendOp append, tensor::ConcatOp join,
+                               StringRef what, int64_t width) {
+  // Columns of one value in another order are no other tokens: a rotation that
+  // is written out.
+  auto wholes = llvm::map_to_vector(join.getInputs(), wholeOf);
+  if (llvm::all_equal(wholes) && wholes.front() != join.getInputs().front())
     return success();
   for (Value piece : join.getInputs()) {
     int64_t columns = cast<RankedTensorType>(piece.getType()).getDimSize(1);
@@ -41,14 +44,14 @@ static LogicalResult checkJoin(AppendOp append, Value value, StringRef what,
   return success();
 }
 
-LogicalResult kvc::contract::checkHeads(ModuleOp module) {
-  bool failedOnce = false;
-  module.walk([&](AppendOp append) {
-    CacheType cache = append.getCache().getType();
-    failedOnce |=
-        failed(checkJoin(append, append.getKeys(), "keys", cache.getKeyWidth()));
-    failedOnce |= failed(checkJoin(append, append.getValues(), "values",
-                                   cache.getValueWidth()));
-  });
-  return failure(failedOnce);
+LogicalResult kvc::contract::checkHeads(AppendOp op, const Fact &keys,
+                                        const Fact &values) {
+  CacheType cache = op.getCache().getType();
+  for (tensor::ConcatOp join : keys.origin.joins)
+    if (failed(checkJoin(op, join, "keys", cache.getKeyWidth())))
+      return failure();
+  for (tensor::ConcatOp join : values.origin.joins)
+    if (failed(checkJoin(op, join, "values", cache.getValueWidth())))
+      return failure();
+  return success();
 }

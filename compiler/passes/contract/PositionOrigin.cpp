@@ -21,6 +21,7 @@ private:
   struct Foreign {
     Location loc;
     std::string what;
+    bool areRowNumbers = false; // of no other tensor
   };
   std::optional<Foreign> findForeign(Value positions);
   std::optional<Foreign> pushSources(Value value);
@@ -48,6 +49,10 @@ PositionOrigin::pushSources(Value value) {
         return Foreign{argument.getLoc(), "an argument of @" +
                                               function.getName().str() +
                                               ", which anyone may call"};
+      if (callers->empty())
+        return Foreign{argument.getLoc(), "an argument of @" +
+                                              function.getName().str() +
+                                              ", which nobody calls"};
       for (func::CallOp call : *callers)
         worklist.push_back(call.getOperand(number));
       return std::nullopt;
@@ -82,7 +87,8 @@ PositionOrigin::pushSources(Value value) {
       return std::nullopt;
     }
   return Foreign{op->getLoc(),
-                 "the result of " + op->getName().getStringRef().str()};
+                 "the result of " + op->getName().getStringRef().str(),
+                 llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>)};
 }
 
 std::optional<PositionOrigin::Foreign>
@@ -113,23 +119,39 @@ Value positionsOf(Operation *op) {
   return {};
 }
 
-// The latest positions that `op` could take, if its function has some.
+// The latest positions that `op` could take, if its function has some: of the
+// cache that is the op's before this step's appends, or else of the only one.
 Value positionsBefore(Operation *op) {
-  Value positions;
   auto function = op->getParentOfType<func::FuncOp>();
+  if (!function)
+    return {};
+  Value cache;
+  for (Value operand : op->getOperands())
+    if (isa<CacheType>(operand.getType()))
+      cache = operand;
+  while (auto append = cache ? cache.getDefiningOp<AppendOp>() : AppendOp())
+    cache = append.getCache();
+  Value positions;
+  bool isOne = true;
   DominanceInfo dominance(function);
   function.walk([&](PositionsOp candidate) {
-    if (dominance.properlyDominates(candidate.getOperation(), op))
-      positions = candidate;
+    if (!dominance.properlyDominates(candidate.getOperation(), op))
+      return;
+    Value source = candidate.getCache();
+    if (cache && source != cache)
+      return;
+    isOne &= !positions ||
+             source == positions.getDefiningOp<PositionsOp>().getCache();
+    positions = candidate;
   });
-  return positions;
+  return isOne ? positions : Value();
 }
 
 // A mask that doesn't start at the first position of the sequence is a mistake
 // of its own: its rows are those of the chunk, and the keys are all before it.
 void PositionOrigin::report(Operation *op, const Foreign &foreign) {
   InFlightDiagnostic diag = op->emitOpError();
-  if (isa<AttendOp>(op))
+  if (isa<AttendOp>(op) && foreign.areRowNumbers)
     diag << "expected a mask with a row for each query and a column for each "
             "position of the sequence, from kvc.positions, but got a mask that "
             "is square over the rows of ";

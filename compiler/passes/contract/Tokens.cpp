@@ -33,12 +33,22 @@ void TokenCounts::addScalar(const Identity &scalar, int64_t count, Value name) {
     add(Sequence(0, constant.getInt()), count, name);
 }
 
-void TokenCounts::keepCommon(const TokenCounts &other) {
+void TokenCounts::setRows(int64_t rows) {
+  if (isOneSequence && rows > 0)
+    counts.begin()->second.count = rows;
+}
+
+bool TokenCounts::keepCommon(const TokenCounts &other) {
+  bool wasOne = isOneSequence, isLess = false;
+  isOneSequence = wasOne && other.isOneSequence &&
+                  counts.begin()->first == other.counts.begin()->first;
   for (auto entry = counts.begin(); entry != counts.end();) {
     int64_t count = std::min(entry->second.count, other.of(entry->first));
+    isLess |= count < entry->second.count;
     entry->second.count = count;
-    entry = count ? std::next(entry) : counts.erase(entry);
+    entry = count || isOneSequence ? std::next(entry) : counts.erase(entry);
   }
+  return isLess || isOneSequence != wasOne;
 }
 
 std::string TokenCounts::nameOf(const Sequence &sequence) const {
@@ -49,16 +59,24 @@ std::string TokenCounts::nameOf(const Sequence &sequence) const {
          contract::nameOf(name);
 }
 
-TokenCounts contract::countTokens(Value value, const Fact &fact) {
+int64_t contract::rowsOf(ValueRange values) {
+  for (Value value : values)
+    if (auto type = dyn_cast<RankedTensorType>(value.getType()))
+      if (!type.isDynamicDim(0))
+        return type.getDimSize(0);
+  return ShapedType::kDynamic;
+}
+
+TokenCounts contract::countTokens(Value value, const Fact &fact, int64_t rows) {
   TokenCounts tokens = fact.tokens;
+  tokens.setRows(rows);
   if (!tokens.empty() || !isSequences(value))
     return tokens;
-  int64_t rows = cast<RankedTensorType>(value.getType()).getDimSize(0);
   if (auto constant =
           dyn_cast_or_null<DenseIntElementsAttr>(fact.identity.constant)) {
     if (constant.isSplat())
-      tokens.add({0, constant.getSplatValue<APInt>().getSExtValue()}, rows,
-                 value);
+      tokens.add({0, constant.getSplatValue<APInt>().getSExtValue()},
+                 constant.size(), value);
     else
       for (const APInt &sequence : constant.getValues<APInt>())
         tokens.add({0, sequence.getSExtValue()}, 1, value);
@@ -74,31 +92,33 @@ TokenCounts contract::countTokens(Operation *op,
   TokenCounts tokens;
   if (op->getNumResults() != 1 || !isSequences(op->getResult(0)))
     return tokens;
-  auto addSplat = [&](Value element, int64_t rows) {
-    if (rows > 0) // else a size that isn't known
-      tokens.addScalar(factOf(element).identity, rows, element);
+  int64_t rows = rowsOf(op->getResult(0));
+  auto addSplat = [&](Value element) {
+    tokens.addScalar(factOf(element).identity, std::max<int64_t>(rows, 0),
+                     element);
+    tokens.isOneSequence = !tokens.empty();
   };
-  int64_t rows =
-      cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(0);
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](tensor::CastOp op) {
-        tokens = countTokens(op.getSource(), factOf(op.getSource()));
-      })
       .Case([&](tensor::SplatOp op) {
         for (Value size : op.getDynamicSizes())
           if (auto known = dyn_cast_or_null<IntegerAttr>(
                   factOf(size).identity.constant))
             rows = known.getInt();
-        addSplat(op.getInput(), rows);
+        addSplat(op.getInput());
       })
-      .Case([&](linalg::FillOp op) { addSplat(op.getInputs().front(), rows); })
+      .Case([&](linalg::FillOp op) { addSplat(op.getInputs().front()); })
       .Case([&](tensor::FromElementsOp op) {
         for (Value element : op.getElements())
           tokens.addScalar(factOf(element).identity, 1, element);
       })
       .Case([&](tensor::ConcatOp op) {
-        for (Value input : op.getInputs())
-          tokens.add(countTokens(input, factOf(input)));
+        tokens.isOneSequence = true;
+        for (Value input : op.getInputs()) {
+          TokenCounts more = countTokens(input, factOf(input), rowsOf(input));
+          tokens.isOneSequence &= more.isOneSequence;
+          tokens.add(more);
+        }
+        tokens.isOneSequence &= tokens.hasOne();
       });
   return tokens;
 }

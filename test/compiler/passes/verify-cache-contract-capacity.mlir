@@ -220,3 +220,34 @@ func.func @after_branches(%which: i1, %k: tensor<4x4xf32>, %l: tensor<5x4xf32>, 
   %after_2 = kvc.advance %next_2 by %s : !cache, tensor<4xi32>
   return %after_2 : !cache
 }
+
+// -----
+
+// A splat of a size that other operands say.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 7, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{hint: use a capacity of 8 at least for %arg3, or at most 7 of these tokens here}}
+func.func @splat_by_keys(%k: tensor<8x4xf32>, %n: index, %a: i32, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{the tokens' sequences}}
+  %s = tensor.splat %a[%n] : tensor<?xi32>
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{but got 8 tokens of sequence %arg2 after 0}}
+  %next = kvc.append %k, %k to %cache layer %0 at %p of %s : tensor<8x4xf32>, tensor<8x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after : !cache
+}
+func.func @splat_by_cast(%k: tensor<?x4xf32>, %n: index, %a: i32, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %some = tensor.splat %a[%n] : tensor<?xi32>
+  // expected-note@+1 {{the tokens' sequences}}
+  %s = tensor.cast %some : tensor<?xi32> to tensor<4xi32>
+  %p = kvc.positions %cache of %s : !cache, tensor<4xi32> -> tensor<?xi64>
+  %next = kvc.append %k, %k to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<4xi32>
+  // expected-note@+1 {{hint: use a capacity of 8 at least for %2, or at most 3 of these tokens here}}
+  %after = kvc.advance %next by %s : !cache, tensor<4xi32>
+  %q = kvc.positions %after of %s : !cache, tensor<4xi32> -> tensor<?xi64>
+  // expected-error@+1 {{but got 4 tokens of sequence %arg2 after 4}}
+  %next_1 = kvc.append %k, %k to %after layer %0 at %q of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<4xi32>
+  %after_1 = kvc.advance %next_1 by %s : !cache, tensor<4xi32>
+  return %after_1 : !cache
+}

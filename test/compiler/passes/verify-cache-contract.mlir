@@ -369,7 +369,7 @@ func.func @unknown_loop(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cach
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
-  // expected-error@+1 {{'scf.for' op expected a loop that appends to layers to have constant bounds, or whole steps in each iteration, but got one that changes layer 0 only}}
+  // expected-error@+1 {{'scf.for' op expected a loop that appends to layers to have constant bounds, or whole steps in each iteration, but got one that changes the open step's append to layer 0}}
   %last = scf.for %i = %0 to %n step %1 iter_args(%c = %cache) -> !cache {
     // expected-note@+1 {{appended to here}}
     %next = kvc.append %x, %x to %c layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
@@ -388,7 +388,7 @@ func.func @hoisted_positions(%n: index, %x: tensor<?x4xf32>, %s: tensor<?xi32>, 
   %1 = arith.constant 1 : index
   // expected-note@+1 {{made of the lengths of an older cache}}
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
-  // expected-note@+1 {{hint: lengths change here: use kvc.positions of %1}}
+  // expected-note@+1 {{hint: lengths change here: use kvc.positions of %arg5}}
   %last = scf.for %i = %0 to %n step %1 iter_args(%c = %cache) -> !cache {
     // expected-error@+1 {{'kvc.append' op expected positions of this step, but got those of a step before}}
     %next = kvc.append %x, %x to %c layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
@@ -423,6 +423,7 @@ func.func @exchange(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %a: !cach
 func.func @one_branch(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: append to layer 0 in the other branch, too}}
   %next = scf.if %which -> !cache {
     // expected-note@+1 {{appended in one branch}}
     %a = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
@@ -430,7 +431,6 @@ func.func @one_branch(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache
   } else {
     scf.yield %cache : !cache
   }
-  // expected-note@+2 {{hint: use what kvc.append to %1 at layer 0 gives}}
   // expected-error@+1 {{but got one to layer 0 in one branch only}}
   %after = kvc.advance %next by %s : !cache, tensor<?xi32>
   return %after : !cache
@@ -501,26 +501,95 @@ func.func @recursive(%cache: !cache) -> !cache {
 
 // -----
 
+// The other append must not follow the branch: it would be a second one in it.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @long(%cache: !cache) -> !cache {
+func.func @after_one_branch(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
-  %1 = arith.constant 1 : index
-  %many = arith.constant 2000000 : index
-  // expected-error@+1 {{'scf.for' op expected loops of 1048576 ops in all at most, so that steps can be followed, but got more}}
-  %last = scf.for %i = %0 to %many step %1 iter_args(%c = %cache) -> !cache {
-    scf.yield %c : !cache
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{hint: append to layer 0 in the other branch, too}}
+  %next = scf.if %which -> !cache {
+    // expected-note@+1 {{appended in one branch}}
+    %a = kvc.append %x, %x to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    scf.yield %a : !cache
+  } else {
+    scf.yield %cache : !cache
   }
-  return %last : !cache
+  // expected-error@+1 {{expected one append to a layer in a step, but got a second one to layer 0}}
+  %again = kvc.append %x, %x to %next layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %again : !cache
 }
 
 // -----
 
+// The append to another layer is no hint.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{this cache}}
+func.func @hint_of_layer(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+2 {{hint: use what kvc.append to %arg2 at layer 0 gives}}
+  // expected-error@+1 {{expected the step's keys of layer 0 to be appended before they are read}}
+  %a = kvc.attend %x to %cache layer %0 at %p of %s scale 0.5 : tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %next = kvc.append %x, %x to %cache layer %1 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %next : !cache
+}
+
+// -----
+
+// Of two caches, the hint names the positions of the one that is appended to.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @around(%s: tensor<?xi32>, %cache: !cache) {
-  // expected-error@+1 {{'scf.execute_region' op expected steps in scf.for and scf.if, so that they can be followed, but got this op around a part of one}}
-  scf.execute_region {
-    %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
-    scf.yield
-  }
-  return
+// expected-note@+1 {{positions of another origin}}
+func.func @hint_of_cache(%x: tensor<?x4xf32>, %z: tensor<?xi64>, %s: tensor<?xi32>, %a: !cache, %b: !cache) -> (!cache, !cache) {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{hint: use %0}}
+  %p = kvc.positions %a of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %q = kvc.positions %b of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-error@+1 {{expected positions that kvc.positions made from the lengths of the cache}}
+  %next = kvc.append %x, %x to %a layer %0 at %z of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %after, %b : !cache, !cache
+}
+
+// -----
+
+// Nothing is square in an argument or a part of the positions.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+// expected-note@+1 {{positions of another origin}}
+func.func @no_mask(%q: tensor<?x4xf32>, %p: tensor<?xi64>, %s: tensor<?xi32>, %cache: !cache) -> tensor<?x4xf32> {
+  %0 = arith.constant 0 : index
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
+  // expected-error@+1 {{'kvc.attend' op expected positions that kvc.positions made from the lengths of the cache, but got an argument of @no_mask, which anyone may call}}
+  %a = kvc.attend %q to %cache layer %0 at %p of %s scale 0.5 : tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return %a : tensor<?x4xf32>
+}
+func.func @last_query(%n: index, %q: tensor<1x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> tensor<1x4xf32> {
+  %0 = arith.constant 0 : index
+  // expected-note@+1 {{hint: use %0}}
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{positions of another origin}}
+  %p1 = tensor.extract_slice %p[%n] [1] [1] : tensor<?xi64> to tensor<1xi64>
+  %s1 = tensor.extract_slice %s[%n] [1] [1] : tensor<?xi32> to tensor<1xi32>
+  // expected-error@+1 {{'kvc.attend' op expected positions that kvc.positions made from the lengths of the cache, but got the result of tensor.extract_slice}}
+  %a = kvc.attend %q to %cache layer %0 at %p1 of %s1 scale 0.5 : tensor<1x4xf32>, !cache, tensor<1xi64>, tensor<1xi32>
+  return %a : tensor<1x4xf32>
+}
+
+// -----
+
+// A function that nobody calls is judged as if anybody did.
+// expected-note@+1 {{positions of another origin}}
+func.func private @uncalled(%x: tensor<?x4xf32>, %p: tensor<?xi64>) -> tensor<?x4xf32> {
+  // expected-note@+2 {{hint: use kvc.positions of the cache that the step starts with}}
+  // expected-error@+1 {{but got an argument of @uncalled, which nobody calls}}
+  %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
+// No exactness is asked for here.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
+func.func @not_exact(%cache: !cache) -> !cache attributes {kvc.exact = false} {
+  return %cache : !cache
 }
