@@ -23,8 +23,11 @@ def VerifyCacheContract : Pass<"kvc-verify-cache-contract", "::mlir::ModuleOp"> 
     ids of a `kvc.embed` that are i64 (tokens are i32).
 
     A step: `kvc.positions` of a cache, one `kvc.append` to each layer at these
-    positions, each before the `kvc.attend`s to the layer, one `kvc.advance`.
-    A function that others can call starts and ends between two steps.
+    positions, each before the `kvc.attend`s to the layer, one `kvc.advance`. Rows
+    that were made at positions, by rotary, by embedding them or of rows that were,
+    are appended and attended at the same positions. A function that others can
+    call starts and ends between two steps. Each op of a step is reached from such
+    a function, or never runs.
 
     `kvc.exact` on a function or the module asks for attention over the full
     prefix: layouts that forget are errors there.
