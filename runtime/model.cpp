@@ -161,13 +161,6 @@ void kvc_model_close(kvc_model *model) {
     releaseModel(model);
 }
 
-void kvc_model_info_init(kvc_model_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_model_query(const kvc_model *model, kvc_model_info *out_info) {
   if (kvc_status status = checkModel(model))
     return status;

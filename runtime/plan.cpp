@@ -126,13 +126,6 @@ kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
 
 using namespace kvc;
 
-void kvc_plan_info_init(kvc_plan_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
                     int64_t chunk_count, kvc_plan_info *out_info) {
   Turn turn(session);

@@ -220,14 +220,6 @@ kvc_status sampleGreedy(const void *logits, kvc_type type, int64_t vocab,
 
 using namespace kvc;
 
-void kvc_sampler_params_init(kvc_sampler_params *params) {
-  if (!params)
-    return;
-  *params = {};
-  params->size = sizeof *params;
-  params->top_p = 1;
-}
-
 kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
                               kvc_type type, kvc_sampler **out_sampler) {
   if (!out_sampler)

@@ -193,13 +193,6 @@ kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
   return KVC_OK;
 }
 
-void kvc_sequence_info_init(kvc_sequence_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_sequence_query(const kvc_session *session, int64_t sequence,
                               kvc_sequence_info *out_info) {
   Turn turn(session);

@@ -147,14 +147,6 @@ kvc_status checkSequence(const kvc_session *session, int64_t sequence) {
 
 using namespace kvc;
 
-void kvc_session_params_init(kvc_session_params *params) {
-  if (!params)
-    return;
-  *params = {};
-  params->size = sizeof *params;
-  params->sequences = 1;
-}
-
 kvc_status kvc_session_create(const kvc_model *model,
                               const kvc_session_params *params,
                               kvc_session **out_session) {
@@ -202,13 +194,6 @@ void kvc_session_destroy(kvc_session *session) {
   releaseModel(session->model);
   session->tag = 0;
   deallocate(session);
-}
-
-void kvc_session_info_init(kvc_session_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
 }
 
 kvc_status kvc_session_query(const kvc_session *session,

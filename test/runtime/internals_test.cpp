@@ -3,6 +3,7 @@
 #include "checksum.h"
 #include "cpu.h"
 #include "metadata.h"
+#include "params.h"
 #include "threads.h"
 
 #include <atomic>
@@ -10,6 +11,14 @@
 #include <memory>
 #include <time.h>
 #include <unistd.h>
+
+// A struct of some second version: what an application of the first one gets.
+struct Settings {
+  uint32_t size;
+  int32_t old;
+  int64_t added;
+};
+template <> inline constexpr uint32_t kvc::firstSize<Settings> = 8;
 
 namespace {
 
@@ -188,6 +197,20 @@ void dispatch() {
   kvc::destroyThreads(pool);
 }
 
+void params() {
+  Settings older = {8, 5, -1}; // the application knows of 8 bytes
+  Settings values = {16, 1, 2};
+  CHECK_OK(kvc::readParams(&values, &older, "Settings"));
+  CHECK(values.old == 5 && values.added == 2);
+  values = {16, 3, 4};
+  CHECK_OK(kvc::writeInfo(&older, values, "Settings"));
+  CHECK(older.old == 3 && older.added == -1);
+  CHECK_EQUAL(older.size, 8);
+  older.size = 12;
+  CHECK_EQUAL(kvc::readParams(&values, &older, "Settings"),
+              KVC_INVALID_ARGUMENT);
+}
+
 // The check value of the CRC catalogues for CRC-32C, and the examples of RFC
 // 3720, appendix B.4.
 void checksum() {
@@ -211,6 +234,7 @@ int main(int argc, char **argv) {
                 {"metadata", metadata},
                 {"threads", threads},
                 {"checksum", checksum},
+                {"params", params},
                 {"dispatch", dispatch}};
   for (const auto &group : groups)
     if (argc == 2 && strcmp(group.name, argv[1]) == 0) {

@@ -2,8 +2,6 @@
 #include "check.h"
 #include "fake_model.h"
 
-#include <stddef.h>
-
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
 static void describes_itself(const char *folder) {
@@ -21,16 +19,30 @@ static void describes_itself(const char *folder) {
   CHECK_EQUAL(info.weights_bytes, 256);
   CHECK(memcmp(info.identity, library.identity, sizeof info.identity) == 0);
 
-  /* An application built against a shorter struct gets what it knows of. */
-  memset(&info, 0x5a, sizeof info);
-  info.size = offsetof(kvc_model_info, vocab);
-  CHECK_OK(kvc_model_query(model, &info));
-  CHECK(strcmp(info.name, "fake") == 0);
-  CHECK_EQUAL(info.vocab, 0x5a5a5a5a5a5a5a5a);
-  info.size = 100000;
-  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,
-              "expected kvc_model_info.size to be set by its init function (at "
-              "most 168), but got 100000");
+  /* An application built against a longer struct gets what the library knows
+   * of, as long as it asks for nothing else. */
+  struct {
+    kvc_model_info known;
+    uint8_t newer[16];
+  } longer;
+  memset(&longer, 0, sizeof longer);
+  longer.known.size = sizeof longer;
+  CHECK_OK(kvc_model_query(model, &longer.known));
+  CHECK_EQUAL(longer.known.size, sizeof longer);
+  CHECK_EQUAL(longer.known.cache_bytes_per_position, 16);
+  longer.newer[15] = 7;
+  CHECK_FAILS(kvc_model_query(model, &longer.known), KVC_INVALID_ARGUMENT,
+              "expected kvc_model_info to be zero behind the 168 bytes that "
+              "this version knows, but byte 183 is 7");
+#define CHECK_SIZE(bytes)                                                      \
+  info.size = bytes;                                                           \
+  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,             \
+              "expected kvc_model_info.size to be set by its init function (a " \
+              "multiple of 8 in 168..1024), but got " #bytes)
+  CHECK_SIZE(100000);
+  CHECK_SIZE(0);
+  CHECK_SIZE(160);
+  CHECK_SIZE(172); /* in the middle of a field */
   kvc_model_close(model);
   kvc_model_close(NULL);
 }

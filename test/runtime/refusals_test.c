@@ -201,6 +201,13 @@ static void sessions(const kvc_model *model) {
   change;                                                                      \
   INVALID(kvc_session_create, (model, &params, &made))
   INVALID_PARAMS(params.size = 1);
+  struct {
+    kvc_session_params known;
+    int64_t newer;
+  } longer = {.newer = 1};
+  kvc_session_params_init(&longer.known);
+  longer.known.size = sizeof longer;
+  INVALID(kvc_session_create, (model, &longer.known, &made));
   INVALID_PARAMS(params.sequences = 0);
   INVALID_PARAMS(params.capacity = 161);
   INVALID_PARAMS(params.threads = -1);

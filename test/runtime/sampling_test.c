@@ -156,7 +156,7 @@ static void rejects_parameters(void) {
                "expected top_p to be above 0 and at most 1, but got 1.5");
   CHECK_PARAMS(params.size = 41,
                "expected kvc_sampler_params.size to be set by its init "
-               "function (at most 40), but got 41");
+               "function (a multiple of 8 in 40..1024), but got 41");
   CHECK_FAILS(kvc_sampler_create(NULL, 0, KVC_TYPE_F32, &sampler),
               KVC_INVALID_ARGUMENT,
               "expected vocab to be in 1..2147483647, but got 0");

@@ -34,7 +34,7 @@ static void rejects_parameters(const kvc_model *model) {
                "z80");
   CHECK_PARAMS(params.size = 0, KVC_INVALID_ARGUMENT,
                "expected kvc_session_params.size to be set by its init "
-               "function (at most 48), but got 0");
+               "function (a multiple of 8 in 48..1024), but got 0");
   CHECK_FAILS(kvc_session_create(NULL, NULL, &session), KVC_INVALID_ARGUMENT,
               "expected model to be given, but got NULL");
   CHECK_FAILS(kvc_session_create(model, NULL, NULL), KVC_INVALID_ARGUMENT,

@@ -44,6 +44,11 @@
  * session and sampler as they were. kvc_last_error() says what was expected and
  * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
  *
+ * Structs that carry their size are set by their init functions, which are
+ * inline so that the size is the one that the application was compiled with: its
+ * fields are read and written, and no byte beyond. What an application newer
+ * than the library knows beyond the library's fields must be zero.
+ *
  * Threads. A model can be shared by threads. A session or a sampler belongs to
  * one thread at a time; sessions of one model run side by side. A call with a
  * session that another thread's call is using is KVC_BUSY and does nothing,
@@ -56,6 +61,7 @@
 
 #include <kvc/abi.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define KVC_API __attribute__((visibility("default")))
@@ -153,7 +159,12 @@ typedef struct kvc_model_info {
   int64_t cache_bytes_per_position;
 } kvc_model_info;
 
-KVC_API void kvc_model_info_init(kvc_model_info *info);
+static inline void kvc_model_info_init(kvc_model_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_model_query(const kvc_model *model,
                                    kvc_model_info *out_info);
 
@@ -177,7 +188,13 @@ typedef struct kvc_session_params {
   int64_t pool_pages;
 } kvc_session_params;
 
-KVC_API void kvc_session_params_init(kvc_session_params *params);
+static inline void kvc_session_params_init(kvc_session_params *params) {
+  if (!params)
+    return;
+  memset(params, 0, sizeof *params);
+  params->size = (uint32_t)sizeof *params;
+  params->sequences = 1;
+}
 
 /* Creates a session whose sequences are empty. `params` NULL means the
  * defaults. Cache memory is reserved in full here, but takes physical memory
@@ -209,7 +226,12 @@ typedef struct kvc_session_info {
   int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
 } kvc_session_info;
 
-KVC_API void kvc_session_info_init(kvc_session_info *info);
+static inline void kvc_session_info_init(kvc_session_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_session_query(const kvc_session *session,
                                      kvc_session_info *out_info);
 
@@ -284,7 +306,12 @@ typedef struct kvc_sequence_info {
   int64_t shared_pages; /* of these, held by other sequences, too */
 } kvc_sequence_info;
 
-KVC_API void kvc_sequence_info_init(kvc_sequence_info *info);
+static inline void kvc_sequence_info_init(kvc_sequence_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_sequence_query(const kvc_session *session,
                                       int64_t sequence,
                                       kvc_sequence_info *out_info);
@@ -332,7 +359,12 @@ typedef struct kvc_plan_info {
   int64_t free_pages;   /* of the pool, before the call */
 } kvc_plan_info;
 
-KVC_API void kvc_plan_info_init(kvc_plan_info *info);
+static inline void kvc_plan_info_init(kvc_plan_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 
 /* Makes the checks of kvc_forward, with the same errors, and nothing else:
  * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds
@@ -350,7 +382,13 @@ typedef struct kvc_sampler_params {
   uint64_t seed;
 } kvc_sampler_params;
 
-KVC_API void kvc_sampler_params_init(kvc_sampler_params *params);
+static inline void kvc_sampler_params_init(kvc_sampler_params *params) {
+  if (!params)
+    return;
+  memset(params, 0, sizeof *params);
+  params->size = (uint32_t)sizeof *params;
+  params->top_p = 1;
+}
 
 /* Chooses tokens from rows of logits. At temperature 0 the first maximum.
  * Otherwise the scores are divided by the temperature; top_k keeps every score
