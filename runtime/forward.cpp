@@ -1,4 +1,6 @@
 // Plan, take pages, compute, commit: one call of kvc_forward.
+#include "forward.h"
+
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
@@ -92,27 +94,32 @@ void commit(kvc_session *session, const kvc_chunk &chunk) {
 
 } // namespace
 
-kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
-                       int64_t chunk_count, void *logits, int64_t logits_rows) {
-  Turn turn(session);
-  if (turn.status != KVC_OK)
-    return turn.status;
+kvc_status kvc::forward(kvc_session *session, const kvc_chunk *chunks,
+                        int64_t chunkCount, void *logits, int64_t logitsRows) {
   Plan plan;
-  if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
+  if (kvc_status status = planChunks(session, chunks, chunkCount, &plan))
     return status;
-  if (kvc_status status = checkLogits(plan, logits, logits_rows))
+  if (kvc_status status = checkLogits(plan, logits, logitsRows))
     return status;
 
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     takePagesToAppend(session, chunks[i].sequence, chunks[i].count);
 
   FloatEnvironment environment;
   Slices slices(session, logits);
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     slices.append(chunks[i]);
   slices.compute();
 
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     commit(session, chunks[i]);
   return KVC_OK;
+}
+
+kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
+                       int64_t chunk_count, void *logits, int64_t logits_rows) {
+  Turn turn(session, Use::changing);
+  if (turn.status != KVC_OK)
+    return turn.status;
+  return forward(session, chunks, chunk_count, logits, logits_rows);
 }

@@ -128,7 +128,7 @@ using namespace kvc;
 
 kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
                     int64_t chunk_count, kvc_plan_info *out_info) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   Plan plan;

@@ -253,7 +253,8 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
 }
 
 void kvc_sampler_destroy(kvc_sampler *sampler) {
-  if (!sampler)
+  if (!sampler || sampler->tag != kvc_sampler::samplerTag ||
+      sampler->generations > 0)
     return;
   deallocate(sampler->order);
   deallocate(sampler->selection);

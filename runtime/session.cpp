@@ -176,7 +176,7 @@ kvc_status kvc_session_create(const kvc_model *model,
 }
 
 void kvc_session_destroy(kvc_session *session) {
-  if (!session)
+  if (!session || session->tag != kvc_session::sessionTag || session->owner)
     return;
   destroyThreads(session->threads);
   unmap(&session->logits);
@@ -198,7 +198,7 @@ void kvc_session_destroy(kvc_session *session) {
 
 kvc_status kvc_session_query(const kvc_session *session,
                              kvc_session_info *out_info) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (!out_info)
@@ -230,7 +230,7 @@ kvc_status kvc_session_capacity(const kvc_session *session,
 }
 
 kvc_status kvc_session_reset(kvc_session *session) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   for (int64_t i = 0; i < session->sequences; ++i)

@@ -243,7 +243,7 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
 
 kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
                              const char *path) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
@@ -274,7 +274,7 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
                                 const char *path) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))

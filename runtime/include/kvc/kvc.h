@@ -206,7 +206,8 @@ KVC_API kvc_status kvc_session_create(const kvc_model *model,
                                       const kvc_session_params *params,
                                       kvc_session **out_session);
 
-/* Destroys a session and joins its threads; NULL is fine. */
+/* Destroys a session and joins its threads; NULL is fine. Does nothing in a
+ * callback of a kvc_generate that is using the session. */
 KVC_API void kvc_session_destroy(kvc_session *session);
 
 typedef struct kvc_session_info {
@@ -409,6 +410,9 @@ typedef struct kvc_sampler kvc_sampler;
 KVC_API kvc_status kvc_sampler_create(const kvc_sampler_params *params,
                                       int64_t vocab, kvc_type type,
                                       kvc_sampler **out_sampler);
+
+/* Destroys a sampler; NULL is fine. Does nothing in a callback of a kvc_generate
+ * that is using it. */
 KVC_API void kvc_sampler_destroy(kvc_sampler *sampler);
 
 /* Chooses a token from one row of logits [vocab]. Minus infinity is a token of
@@ -420,7 +424,8 @@ KVC_API kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
 /* Generation -------------------------------------------------------------- */
 
 /* Receives each new token; a result other than 0 ends the generation after it.
- * Must not call functions that change the session. */
+ * It can ask the session about itself; a function that would change the session
+ * is KVC_BUSY. It must return: not by longjmp, and not by an exception. */
 typedef int (*kvc_token_callback)(void *user, int32_t token);
 
 /* Appends `prompt` to a sequence and then generates up to `count` tokens, each
