@@ -3,6 +3,7 @@
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
+#include "model.h"
 #include "params.h"
 
 #include <algorithm>
@@ -269,6 +270,10 @@ kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
     return status;
   if (!logits)
     return failNull("logits");
+  if (reinterpret_cast<uintptr_t>(logits) % uintptr_t(bytesOf(sampler->type)))
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected logits at a multiple of %lld bytes, but got %p",
+                static_cast<long long>(bytesOf(sampler->type)), logits);
   if (!out_token)
     return failNull("out_token");
   if (sampler->temperature == 0)

@@ -319,6 +319,12 @@ static void forwards(void) {
   INVALID(kvc_forward, (session, &good, 0, logits, 2));
   INVALID(kvc_forward, (session, &good, 1, logits, 1));
   INVALID(kvc_forward, (session, &good, 1, NULL, 2));
+  INVALID(kvc_forward, (session, &good, 1, (char *)logits + 4, 2));
+  kvc_chunk over = {1, (int32_t *)logits, 2, KVC_OUTPUTS_ALL};
+  memset(logits, 0, sizeof logits);
+  INVALID(kvc_forward, (session, &over, 1, logits, 2));
+  memcpy(logits, &good, sizeof good);
+  INVALID(kvc_forward, (session, (kvc_chunk *)logits, 1, logits, 2));
   INVALID(kvc_plan, (NULL, &good, 1, &info));
   INVALID(kvc_plan, (session, NULL, 1, &info));
   INVALID(kvc_plan, (session, &good, 0, &info));
@@ -349,6 +355,7 @@ static void samples(void) {
   INVALID(kvc_sampler_sample, (NULL, row, &token));
   INVALID(kvc_sampler_sample, (sampler, NULL, &token));
   INVALID(kvc_sampler_sample, (sampler, row, NULL));
+  INVALID(kvc_sampler_sample, (sampler, (char *)row + 4, &token));
   row[3] = 1e308 * 10;
   INVALID(kvc_sampler_sample, (sampler, row, &token));
   for (int i = 0; i < fake_vocab; ++i)

@@ -340,7 +340,8 @@ typedef struct kvc_chunk {
  *   chunks       [chunk_count], at least one, no sequence twice
  *   logits       [rows, vocab] row-major, of the model's arithmetic type; a row
  *                for each token chosen by `outputs`, in the order of chunks and
- *                then of tokens. NULL is fine when no row is wanted.
+ *                then of tokens. NULL is fine when no row is wanted. Aligned
+ *                to its elements, and apart from chunks and tokens.
  *   logits_rows  rows that `logits` has room for; room left over is not touched
  *
  * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence, or the
@@ -415,9 +416,9 @@ KVC_API kvc_status kvc_sampler_create(const kvc_sampler_params *params,
  * that is using it. */
 KVC_API void kvc_sampler_destroy(kvc_sampler *sampler);
 
-/* Chooses a token from one row of logits [vocab]. Minus infinity is a token of
- * probability zero; NaN, plus infinity, or a row of nothing but minus infinity
- * is KVC_INVALID_ARGUMENT. */
+/* Chooses a token from one row of logits [vocab], aligned to its elements. Minus
+ * infinity is a token of probability zero; NaN, plus infinity, or a row of
+ * nothing but minus infinity is KVC_INVALID_ARGUMENT. */
 KVC_API kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
                                       int32_t *out_token);
 
