@@ -199,6 +199,10 @@ static void refuses(const char *folder) {
   tokens[4] = 5;
   CHECK_FAILS(kvc_forward(h.session, &good, 0, logits, 4), KVC_INVALID_ARGUMENT,
               "expected at least one chunk, but got 0");
+  CHECK_FAILS(kvc_forward(h.session, &good, INT64_MAX, logits, 4),
+              KVC_INVALID_ARGUMENT,
+              "expected at most 4 chunks, one for each sequence, but got "
+              "9223372036854775807");
   CHECK_FAILS(kvc_forward(h.session, NULL, 1, logits, 4), KVC_INVALID_ARGUMENT,
               "expected chunks to be given, but got NULL");
   CHECK_FAILS(kvc_forward(h.session, &good, 1, NULL, 4), KVC_INVALID_ARGUMENT,

@@ -317,6 +317,7 @@ static void forwards(void) {
   INVALID(kvc_forward, (NULL, &good, 1, logits, 2));
   INVALID(kvc_forward, (session, NULL, 1, logits, 2));
   INVALID(kvc_forward, (session, &good, 0, logits, 2));
+  INVALID(kvc_forward, (session, &good, 4, logits, 2));
   INVALID(kvc_forward, (session, &good, 1, logits, 1));
   INVALID(kvc_forward, (session, &good, 1, NULL, 2));
   INVALID(kvc_forward, (session, &good, 1, (char *)logits + 4, 2));
