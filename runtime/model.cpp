@@ -2,6 +2,7 @@
 
 #include "cpu.h"
 #include "error.h"
+#include "file.h"
 #include "memory.h"
 #include "params.h"
 
@@ -128,13 +129,10 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
                           kvc_model **out_model) {
   if (!library)
     return failNull("library");
-  if (!weights_path)
-    return failNull("weights_path");
+  if (kvc_status status = checkPath(weights_path, "weights_path"))
+    return status;
   if (!out_model)
     return failNull("out_model");
-  if (!*weights_path)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected weights_path to name a file, but got \"\"");
   int64_t cacheBytesPerPosition = 0;
   if (kvc_status status = checkLibrary(library, &cacheBytesPerPosition))
     return status;

@@ -6,6 +6,7 @@
 // in little-endian order.
 #include "checksum.h"
 #include "error.h"
+#include "file.h"
 #include "page_layout.h"
 #include "page_table.h"
 #include "turn.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace kvc;
@@ -248,8 +248,8 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
-  if (!path)
-    return failNull("path");
+  if (kvc_status status = checkPath(path, "path"))
+    return status;
   char aside[PATH_MAX];
   int length = snprintf(aside, sizeof aside, "%s.XXXXXX", path);
   if (length < 0 || length >= int(sizeof aside))
@@ -279,18 +279,20 @@ kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
-  if (!path)
-    return failNull("path");
+  if (kvc_status status = checkPath(path, "path"))
+    return status;
   if (session->lengths[sequence] != 0)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected sequence %lld to be empty, but it holds %lld tokens",
                 static_cast<long long>(sequence),
                 static_cast<long long>(session->lengths[sequence]));
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return failFile(path, "open it", reasonOf(errno));
+  int file;
+  int64_t bytes;
+  if (kvc_status status = openFile(path, &file, &bytes))
+    return status;
   Stream stream(file);
-  kvc_status status = restore(session, sequence, &stream, path);
+  kvc_status status =
+      restore(session, sequence, &stream, ShownPath(path).text);
   close(file);
   return status;
 }

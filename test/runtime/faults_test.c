@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 /* Each fails the request that takes it to 0; 0: none. */
-static int countdown;      /* of requests for memory and threads */
-static int file_countdown; /* of calls for saved sequences */
+static int countdown;             /* of requests for memory and threads */
+static int memory_error = ENOMEM; /* what these fail with */
+static int file_countdown;        /* of calls for saved sequences */
 
 static int counts_down(int *counter, int error) {
   if (*counter == 0 || --*counter > 0)
@@ -27,7 +28,7 @@ static int counts_down(int *counter, int error) {
   return 1;
 }
 
-static int fails_now(void) { return counts_down(&countdown, ENOMEM); }
+static int fails_now(void) { return counts_down(&countdown, memory_error); }
 static int file_fails_now(void) { return counts_down(&file_countdown, EIO); }
 
 void *__real_malloc(size_t size);
@@ -215,6 +216,13 @@ void test_faults(const char *folder) {
   kvc_model *model = NULL;
   COUNT_FAILURES(failures, kvc_model_open(&library, path, &model), model);
   CHECK_EQUAL(failures, 3); /* fstat, mmap, the model */
+
+  /* A file that the system does not map is an error of files. */
+  kvc_model *other = NULL;
+  memory_error = ENODEV;
+  countdown = 2;
+  CHECK_EQUAL(kvc_model_open(&library, path, &other), KVC_IO);
+  memory_error = ENOMEM;
 
   kvc_session *session = NULL;
   kvc_session_params params;

@@ -274,6 +274,7 @@ static void each_sequence(kvc_session *small) {
   INVALID(kvc_sequence_save, (NULL, 0, place));
   INVALID(kvc_sequence_save, (session, 3, place));
   INVALID(kvc_sequence_save, (session, 0, NULL));
+  INVALID(kvc_sequence_save, (session, 0, ""));
   REFUSED(kvc_sequence_save, (session, 0, "/absent/state"), KVC_IO);
   REFUSED(kvc_sequence_save, (session, 0, place), KVC_IO); /* a folder */
   snprintf(path, sizeof path, "%s/long", place);
@@ -281,6 +282,7 @@ static void each_sequence(kvc_session *small) {
   INVALID(kvc_sequence_restore, (NULL, 0, path));
   INVALID(kvc_sequence_restore, (session, 3, path));
   INVALID(kvc_sequence_restore, (session, 0, NULL));
+  INVALID(kvc_sequence_restore, (session, 0, ""));
   INVALID(kvc_sequence_restore, (session, 0, path)); /* not empty */
   REFUSED(kvc_sequence_restore, (session, 2, "absent"), KVC_IO);
   REFUSED(kvc_sequence_restore, (session, 2, place), KVC_IO);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static const fake_shape contiguous = {160, 160, 32, KVC_TYPE_F64};
 static const fake_shape paged = {160, 16, 32, KVC_TYPE_F64};
@@ -255,8 +256,30 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   CHECK_FAILS(kvc_sequence_save(session, 0, path), KVC_IO, message);
   sprintf(message, "%s: can't open it: No such file or directory", path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
-  sprintf(message, "%s: can't read it: Is a directory", folder);
+  sprintf(message, "%s: expected a regular file", folder);
   CHECK_FAILS(kvc_sequence_restore(session, 1, folder), KVC_IO, message);
+  CHECK_FAILS(kvc_sequence_restore(session, 1, ""), KVC_INVALID_ARGUMENT,
+              "expected path to name a file, but got \"\"");
+  CHECK_FAILS(kvc_sequence_save(session, 1, ""), KVC_INVALID_ARGUMENT,
+              "expected path to name a file, but got \"\"");
+
+  /* A FIFO has no writer to wait for. */
+  snprintf(path, sizeof path, "%s/fifo", folder);
+  remove(path);
+  CHECK(mkfifo(path, 0600) == 0);
+  sprintf(message, "%s: expected a regular file", path);
+  CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
+
+  /* Of a long path a message has the end, and the reason. */
+  memset(path, '/', sizeof path);
+  memcpy(path + 1000, "absent/state", 13);
+  CHECK_EQUAL(kvc_sequence_restore(session, 1, path), KVC_IO);
+  const char *end = "//absent/state: can't open it: No such file or directory";
+  CHECK(strncmp(kvc_last_error(), ".../", 4) == 0);
+  CHECK(strcmp(kvc_last_error() + strlen(kvc_last_error()) - strlen(end), end) ==
+        0);
+  CHECK_EQUAL(kvc_sequence_save(session, 1, path), KVC_IO);
+  CHECK(strstr(kvc_last_error(), "beside it: No such file or directory"));
   kvc_session_destroy(session);
 }
 
