@@ -250,11 +250,15 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
     return status;
   if (kvc_status status = checkPath(path, "path"))
     return status;
-  char aside[PATH_MAX];
-  int length = snprintf(aside, sizeof aside, "%s.XXXXXX", path);
-  if (length < 0 || length >= int(sizeof aside))
+  // In the same folder, so that it can be renamed, under a name of its own, since
+  // the folder may not take a longer one than the path's.
+  const char *name = strrchr(path, '/');
+  size_t folder = name ? size_t(name + 1 - path) : 0;
+  char aside[PATH_MAX + 16];
+  if (folder > PATH_MAX)
     return failFile(path, "create it", reasonOf(ENAMETOOLONG));
-  int file = mkstemp(aside);
+  snprintf(aside, sizeof aside, "%.*s.kvc-XXXXXX", int(folder), path);
+  int file = mkostemp(aside, O_CLOEXEC);
   if (file < 0)
     return failFile(path, "create a file beside it", reasonOf(errno));
   Stream stream(file);

@@ -89,12 +89,14 @@ int __wrap_open(const char *path, int flags, ...) {
   return file;
 }
 
-static int written = -1; /* the file that mkstemp made last */
+static int written = -1; /* the file that mkostemp made last */
 
-int __real_mkstemp(char *name);
-int __wrap_mkstemp(char *name);
-int __wrap_mkstemp(char *name) {
-  return written = file_fails_now() ? -1 : __real_mkstemp(name);
+int __real_mkostemp(char *name, int flags);
+int __wrap_mkostemp(char *name, int flags);
+int __wrap_mkostemp(char *name, int flags) {
+  written = file_fails_now() ? -1 : __real_mkostemp(name, flags);
+  CHECK(written < 0 || fcntl(written, F_GETFD) == FD_CLOEXEC);
+  return written;
 }
 
 ssize_t __real_read(int file, void *data, size_t size);
@@ -148,12 +150,11 @@ int __wrap_rename(const char *from, const char *to) {
 
 static view before, after;
 
-/* The session is as `before`, and nothing but `path` stands at that place. */
-static void check_unchanged(const kvc_session *session, const char *folder,
-                            const char *path) {
+/* The session is as `before`, and nothing written aside is left. */
+static void check_unchanged(const kvc_session *session, const char *folder) {
   char pattern[4200];
   glob_t found;
-  snprintf(pattern, sizeof pattern, "%s.*", path);
+  snprintf(pattern, sizeof pattern, "%s/.kvc-*", folder);
   CHECK_EQUAL(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
   view_take(session, folder, &after);
   CHECK(memcmp(&before, &after, sizeof before) == 0);
@@ -172,7 +173,7 @@ static void check_unchanged(const kvc_session *session, const char *folder,
     CHECK_EQUAL(outcome, KVC_IO);                                              \
     CHECK(strstr(kvc_last_error(), path));                                     \
     CHECK(strstr(kvc_last_error(), strerror(EIO)));                            \
-    check_unchanged(session, folder, path);                                    \
+    check_unchanged(session, folder);                                          \
   }
 
 /* Saving to where another sequence is saved, which stays until all is well, and
@@ -184,7 +185,7 @@ static void files_fail(kvc_session *session, const char *folder) {
   CHECK_OK(kvc_sequence_save(session, 1, path));
   view_take(session, folder, &before);
   COUNT_FILE_FAILURES(failures, kvc_sequence_save(session, 0, path));
-  CHECK_EQUAL(failures, 5); /* mkstemp, write, fsync, close, rename */
+  CHECK_EQUAL(failures, 5); /* mkostemp, write, fsync, close, rename */
   COUNT_FILE_FAILURES(failures, kvc_sequence_restore(session, 2, path));
   CHECK_EQUAL(failures, 3); /* open, read, read the file's end */
   int64_t length = 0;

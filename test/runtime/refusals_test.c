@@ -141,6 +141,8 @@ static void state_files(kvc_session *tight) {
   memset(name, 'x', sizeof name);
   name[sizeof name - 1] = 0;
   REFUSED(kvc_sequence_save, (session, 0, name), KVC_IO);
+  name[sizeof name - 2] = '/';
+  REFUSED(kvc_sequence_save, (session, 0, name), KVC_IO);
 
   /* A shorter one, for which there is room. */
   kvc_chunk chunk = {0, text, 20, KVC_OUTPUTS_NONE};

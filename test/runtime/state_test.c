@@ -263,6 +263,14 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   CHECK_FAILS(kvc_sequence_save(session, 1, ""), KVC_INVALID_ARGUMENT,
               "expected path to name a file, but got \"\"");
 
+  /* The longest name that the folder takes. */
+  snprintf(path, sizeof path, "%s/%0255d", folder, 7);
+  CHECK_OK(kvc_sequence_save(session, 0, path));
+  CHECK_EQUAL(files_in(folder), files + 1);
+  CHECK_OK(kvc_sequence_restore(session, 1, path));
+  CHECK_OK(kvc_sequence_remove(session, 1));
+  remove(path);
+
   /* A FIFO has no writer to wait for. */
   snprintf(path, sizeof path, "%s/fifo", folder);
   remove(path);
