@@ -123,7 +123,8 @@ static void strangers(kvc_library library, const char *weights) {
 }
 
 /* Saved sequences that are cut or altered. */
-static void state_files(kvc_session *tight) {
+static void state_files(kvc_library library, const char *weights,
+                        kvc_session *tight) {
   char saved[4096], path[5000], name[view_bytes];
   snprintf(saved, sizeof saved, "%s/saved", place);
   snprintf(path, sizeof path, "%s/altered", place);
@@ -135,7 +136,9 @@ static void state_files(kvc_session *tight) {
   ALTERED_STATE(view_bytes, "\n\x01", "\n\x02", KVC_INCOMPATIBLE); /* version */
   ALTERED_STATE(view_bytes, "paged<16>", "paged<32>", KVC_INCOMPATIBLE);
   ALTERED_STATE(60, "", "", KVC_IO);
-  ALTERED_STATE(100, "", "", KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
+  ALTERED_STATE(100, "", "", KVC_IO);
+  REFUSED(kvc_sequence_restore, (session, 2, saved),
+          KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
   REFUSED(kvc_sequence_restore, (tight, 0, saved), KVC_OUT_OF_CAPACITY);
   REFUSED(kvc_sequence_copy, (session, 0, tight, 0), KVC_OUT_OF_CAPACITY);
   memset(name, 'x', sizeof name);
@@ -149,7 +152,6 @@ static void state_files(kvc_session *tight) {
   CHECK_OK(kvc_forward(tight, &chunk, 1, NULL, 0));
   CHECK_OK(kvc_sequence_save(tight, 0, saved));
   CHECK_OK(kvc_sequence_remove(tight, 0));
-  ALTERED_STATE(100, "", "", KVC_IO);
   ALTERED_STATE(view_bytes, "\x09", "\x0b", KVC_IO); /* a token: checksum */
   FILE *file;
   alter(saved, path, view_bytes, "", "");
@@ -159,6 +161,20 @@ static void state_files(kvc_session *tight) {
   CHECK((file = fopen(path, "rb+")) && fseek(file, 87, SEEK_SET) == 0 &&
         fputc(0xff, file) == 0xff && !fclose(file));
   REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO); /* length < 0 */
+
+  /* A token that the model does not have, under the right checksum. */
+  kvc_model *model = NULL;
+  kvc_session *other = NULL;
+  const int32_t high = fake_vocab;
+  library.vocab = fake_vocab + 1;
+  CHECK_OK(kvc_model_open(&library, weights, &model));
+  CHECK_OK(kvc_session_create(model, NULL, &other));
+  chunk = (kvc_chunk){0, &high, 1, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(other, &chunk, 1, NULL, 0));
+  CHECK_OK(kvc_sequence_save(other, 0, path));
+  REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO);
+  kvc_session_destroy(other);
+  kvc_model_close(model);
 }
 
 static void *never(void *user, int64_t bytes) {
@@ -440,7 +456,7 @@ void test_refusals(const char *folder) {
   strangers(library, weights);
   sessions(model);
   each_sequence(small);
-  state_files(tight);
+  state_files(library, weights, tight);
   forwards();
   samples();
   goes_on();
