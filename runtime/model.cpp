@@ -103,7 +103,9 @@ kvc_status checkModel(const kvc_model *model) {
     return failNull("model");
   if (model->tag != kvc_model::modelTag)
     return fail(KVC_INVALID_ARGUMENT,
-                "expected model to be an open model, but got another thing");
+                "expected model to be an open model, but got %s",
+                model->tag == kvc_model::closedTag ? "a closed one"
+                                                   : "another thing");
   return KVC_OK;
 }
 
@@ -155,8 +157,10 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
 }
 
 void kvc_model_close(kvc_model *model) {
-  if (model)
-    releaseModel(model);
+  if (!model || model->tag != kvc_model::modelTag)
+    return;
+  model->tag = kvc_model::closedTag;
+  releaseModel(model);
 }
 
 kvc_status kvc_model_query(const kvc_model *model, kvc_model_info *out_info) {

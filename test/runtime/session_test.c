@@ -165,12 +165,35 @@ static void keeps_its_model(const char *folder) {
   kvc_session *session = NULL;
   CHECK_OK(kvc_session_create(model, NULL, &session));
   kvc_model_close(model);
+  kvc_model_close(model); /* ignored */
+  kvc_session *late = NULL;
+  CHECK_FAILS(kvc_session_create(model, NULL, &late), KVC_INVALID_ARGUMENT,
+              "expected model to be an open model, but got a closed one");
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,
+              "expected model to be an open model, but got a closed one");
   int32_t token = 7;
   double row[fake_vocab], expected[fake_vocab];
   kvc_chunk chunk = {0, &token, 1, KVC_OUTPUTS_LAST};
   CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
   fake_expected_row(&token, 1, expected);
   CHECK(memcmp(row, expected, sizeof row) == 0);
+  kvc_session_destroy(session);
+}
+
+/* What is no handle of its kind is not destroyed. */
+static void ignores_strangers(const kvc_model *model) {
+  kvc_session *session = NULL;
+  kvc_sampler *sampler = NULL;
+  CHECK_OK(kvc_session_create(model, NULL, &session));
+  CHECK_OK(kvc_sampler_create(NULL, fake_vocab, KVC_TYPE_F64, &sampler));
+  kvc_session_destroy((kvc_session *)(void *)model);
+  kvc_session_destroy((kvc_session *)(void *)sampler);
+  kvc_model_close((kvc_model *)(void *)session);
+  kvc_sampler_destroy((kvc_sampler *)(void *)session);
+  CHECK_OK(kvc_session_reset(session));
+  kvc_sampler_destroy(sampler);
   kvc_session_destroy(session);
 }
 
@@ -219,6 +242,7 @@ void test_session(const char *folder) {
   keeps_its_model(folder);
   kvc_model *model = fake_model_open(&library, &shape, folder);
   rejects_parameters(model);
+  ignores_strangers(model);
   keeps_lengths(model);
   side_by_side(model);
   kvc_model_close(model);

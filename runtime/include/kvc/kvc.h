@@ -131,8 +131,8 @@ KVC_API kvc_status kvc_model_open(const kvc_library *library,
                                   const char *weights_path,
                                   kvc_model **out_model);
 
-/* Closes a model; NULL is fine. Sessions that are still alive keep its weights
- * mapped until the last one is destroyed. */
+/* Closes a model, which no call takes then; NULL is fine. Sessions that are still
+ * alive go on and keep its weights mapped until the last one is destroyed. */
 KVC_API void kvc_model_close(kvc_model *model);
 
 typedef struct kvc_model_info {
