@@ -69,14 +69,14 @@ kvc_status check(const Request &request) {
       request.count - 1 > room - request.promptCount)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld holds %lld of %lld positions, and a prompt of "
-                "%lld tokens with %lld to generate adds %llu less one",
+                "%lld tokens with %lld to generate takes %llu more",
                 static_cast<long long>(request.sequence),
                 static_cast<long long>(length),
                 static_cast<long long>(request.session->capacity),
                 static_cast<long long>(request.promptCount),
                 static_cast<long long>(request.count),
                 static_cast<unsigned long long>(request.promptCount) +
-                    static_cast<unsigned long long>(request.count));
+                    static_cast<unsigned long long>(request.count) - 1);
   int64_t pages = pagesToAppend(request.session, request.sequence,
                                 request.promptCount + request.count - 1);
   const CachePool &pool = request.session->pool;

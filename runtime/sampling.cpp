@@ -183,7 +183,7 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
   if (!(params.temperature >= 0 && params.temperature < INFINITY))
     return fail(
         KVC_INVALID_ARGUMENT,
-        "expected temperature to be finite and not negative, but got %g",
+        "expected temperature to be finite and not negative, but got %.17g",
         params.temperature);
   if (params.top_k < 0 || params.top_k > vocab)
     return fail(KVC_INVALID_ARGUMENT,
@@ -192,7 +192,7 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
                 static_cast<long long>(params.top_k));
   if (!(params.top_p > 0 && params.top_p <= 1))
     return fail(KVC_INVALID_ARGUMENT,
-                "expected top_p to be above 0 and at most 1, but got %g",
+                "expected top_p to be above 0 and at most 1, but got %.17g",
                 params.top_p);
   return KVC_OK;
 }
@@ -210,6 +210,7 @@ kvc_status checkSampler(const kvc_sampler *sampler) {
 
 kvc_status sampleGreedy(const void *logits, kvc_type type, int64_t vocab,
                         int32_t *out_token) {
+  FloatEnvironment environment;
   int64_t first;
   if (kvc_status status = readRow(logits, type, vocab, nullptr, &first))
     return status;
@@ -223,6 +224,7 @@ using namespace kvc;
 
 kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
                               kvc_type type, kvc_sampler **out_sampler) {
+  FloatEnvironment environment;
   if (!out_sampler)
     return failNull("out_sampler");
   kvc_sampler_params values;
@@ -266,6 +268,7 @@ void kvc_sampler_destroy(kvc_sampler *sampler) {
 
 kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
                               int32_t *out_token) {
+  FloatEnvironment environment;
   if (kvc_status status = checkSampler(sampler))
     return status;
   if (!logits)
@@ -278,7 +281,6 @@ kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
     return failNull("out_token");
   if (sampler->temperature == 0)
     return sampleGreedy(logits, sampler->type, sampler->vocab, out_token);
-  FloatEnvironment environment;
   int64_t first;
   if (kvc_status status = readRow(logits, sampler->type, sampler->vocab,
                                   sampler->scores, &first))
