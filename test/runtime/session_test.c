@@ -3,6 +3,7 @@
 #include "fake_model.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
@@ -83,6 +84,38 @@ static void rejects_sizes(const char *folder) {
   library.workspace_bytes = (int64_t)1 << 60;
   CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
               "no memory for a workspace of 1152921504606846976 bytes");
+  kvc_model_close(model);
+}
+
+/* What the process has touched at most, in bytes. */
+static int64_t touched(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_maxrss * 1024;
+}
+
+/* A session that is refused touches no tables: they would take 64 MB here. */
+static void refuses_before_touching(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  library.page_bytes = (int64_t)1 << 40;
+  kvc_session *session = NULL;
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.threads = 1;
+  params.sequences = 4 << 20;
+  int64_t before = touched();
+  CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
+  params.pool_pages = params.sequences + 1;
+  CHECK_FAILS(kvc_session_create(model, &params, &session),
+              KVC_INVALID_ARGUMENT,
+              "expected pool_pages to be in 1..4194304 (1 for each of 4194304 "
+              "sequences), or 0 for all of them, but got 4194305");
+  params.pool_pages = 1;
+  library.page_bytes = 1;
+  library.workspace_bytes = (int64_t)1 << 60;
+  CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
+  CHECK(touched() - before < 32 << 20);
   kvc_model_close(model);
 }
 
@@ -239,6 +272,7 @@ void test_session(const char *folder) {
   kvc_library library;
   rejects_a_level_that_does_not_run(folder);
   rejects_sizes(folder);
+  refuses_before_touching(folder);
   keeps_its_model(folder);
   kvc_model *model = fake_model_open(&library, &shape, folder);
   rejects_parameters(model);
