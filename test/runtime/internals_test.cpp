@@ -9,6 +9,8 @@
 #include <atomic>
 #include <initializer_list>
 #include <memory>
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +138,20 @@ void countTasks(void *context, int64_t begin, int64_t end) {
     region->done[i].fetch_add(1, std::memory_order_relaxed);
 }
 
+// What a worker blocks.
+struct Masks {
+  pthread_t caller;
+  sigset_t worker;
+  std::atomic<int> workers;
+};
+
+void readMask(void *context, int64_t, int64_t) {
+  auto *masks = static_cast<Masks *>(context);
+  if (!pthread_equal(pthread_self(), masks->caller) &&
+      masks->workers.exchange(1) == 0)
+    CHECK(pthread_sigmask(SIG_BLOCK, nullptr, &masks->worker) == 0);
+}
+
 void runRegion(const kvc_executor *executor, int64_t count) {
   Region region = {std::make_unique<std::atomic<int>[]>(count), count};
   executor->parallel_for(executor, countTasks, &region, count);
@@ -171,6 +187,19 @@ void threads() {
     kvc::destroyThreads(pool);
   }
   CHECK(kvc::allowedCpus() >= 1);
+
+  // Workers block what is not their own fault.
+  kvc::ThreadPool *pool = nullptr;
+  CHECK_OK(kvc::createThreads(2, &pool));
+  Masks masks = {pthread_self(), {}, {0}};
+  while (masks.workers.load() == 0)
+    kvc::executorOf(pool)->parallel_for(kvc::executorOf(pool), readMask, &masks,
+                                        1000);
+  kvc::destroyThreads(pool);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    CHECK(sigismember(&masks.worker, fault) == 0);
+  for (int signal : {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGPROF})
+    CHECK(sigismember(&masks.worker, signal) == 1);
 }
 
 // Prints what an empty region costs, the best of many runs; for reading, not for
