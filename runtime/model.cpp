@@ -93,6 +93,15 @@ kvc_status checkLibrary(const kvc_library *library,
                 "library %s: expected the bytes of a cached position to fit 64 "
                 "bits",
                 library->name);
+  int64_t held;
+  if (!multiply(library->positions_per_page, *cacheBytesPerPosition, &held) ||
+      held > library->page_bytes)
+    return fail(KVC_INCOMPATIBLE,
+                "library %s: expected page_bytes (%lld) to hold "
+                "positions_per_page (%lld) positions of %lld bytes",
+                library->name, static_cast<long long>(library->page_bytes),
+                static_cast<long long>(library->positions_per_page),
+                static_cast<long long>(*cacheBytesPerPosition));
   return KVC_OK;
 }
 

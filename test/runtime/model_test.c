@@ -109,6 +109,13 @@ static void rejects_libraries(void) {
   CHECK_LIBRARY(library.layers = INT64_MAX,
                 "library fake: expected the bytes of a cached position to fit "
                 "64 bits");
+  CHECK_LIBRARY(library.page_bytes = 2559,
+                "library fake: expected page_bytes (2559) to hold "
+                "positions_per_page (160) positions of 16 bytes");
+  CHECK_LIBRARY(library.positions_per_page = INT64_MAX,
+                "library fake: expected page_bytes (2560) to hold "
+                "positions_per_page (9223372036854775807) positions of 16 "
+                "bytes");
   /* The first level that runs is taken; none is an error. */
   kvc_kernels levels[] = {{"future", "sse2 warp9", NULL},
                           {"near", "sse sse2 holodeck", NULL}};

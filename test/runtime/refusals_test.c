@@ -60,6 +60,7 @@ static void libraries(const kvc_library *library, const char *weights) {
   STRANGE(cache_type = (kvc_type)4);
   STRANGE(pages_per_sequence = 1);
   STRANGE(layers = INT64_MAX);
+  STRANGE(page_bytes = 1);
   CHECK(model == NULL);
 }
 
