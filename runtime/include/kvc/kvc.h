@@ -52,9 +52,9 @@
  * Threads. A model can be shared by threads. A session or a sampler belongs to
  * one thread at a time; sessions of one model run side by side. A call with a
  * session that another thread's call is using is KVC_BUSY and does nothing,
- * except that none may run or start when the session is destroyed. What a model
- * computes does not depend on threads, chunks, slices or neighbours in a batch:
- * the logits are the same bits.
+ * except that none may run or start when the session is destroyed. A sampler has
+ * no such check. What a model computes does not depend on threads, chunks,
+ * slices or neighbours in a batch: the logits are the same bits.
  */
 #ifndef KVC_KVC_H
 #define KVC_KVC_H
@@ -122,7 +122,9 @@ typedef struct kvc_model kvc_model;
  * stay loaded while the model or a session of it lives; `weights_path` names the
  * .safetensors file that was written with it, which is mapped read-only. The
  * caller closes the model. The file's identity is read from its header and not
- * computed again: a byte that has changed in the weights goes unnoticed.
+ * computed again: a byte that has changed in the weights goes unnoticed. Until
+ * the model and its sessions are gone the file must not be written to or cut;
+ * another one may be renamed to its path.
  * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
  * file has another identity or size, or this machine lacks a CPU feature that
  * every level of the library needs; KVC_IO when the file can't be read, is
@@ -236,7 +238,8 @@ static inline void kvc_session_info_init(kvc_session_info *info) {
 KVC_API kvc_status kvc_session_query(const kvc_session *session,
                                      kvc_session_info *out_info);
 
-/* The positions that each sequence of this session can hold. */
+/* The positions that each sequence of this session can hold. They never change,
+ * so that this is never KVC_BUSY. */
 KVC_API kvc_status kvc_session_capacity(const kvc_session *session,
                                         int64_t *out_capacity);
 
@@ -443,7 +446,7 @@ typedef int (*kvc_token_callback)(void *user, int32_t token);
  *   out_tokens   [count], may be NULL; the new tokens, without the prompt. Each
  *                is written when it is chosen, so that after a failure those
  *                before it are there
- *   out_count    may be NULL; how many there are
+ *   out_count    may be NULL; how many there are. Not written after a failure
  *
  * When a row can't be sampled (see kvc_sampler_sample), sequence and sampler go
  * back to where they were before the call. */
