@@ -1,4 +1,4 @@
-// The forward call of a session that is the caller's turn.
+// A forward call within another call.
 #ifndef KVC_RUNTIME_FORWARD_H
 #define KVC_RUNTIME_FORWARD_H
 
@@ -6,7 +6,7 @@
 
 namespace kvc {
 
-// kvc_forward for whoever has the turn.
+// kvc_forward by a call that has the session's turn.
 kvc_status forward(kvc_session *session, const kvc_chunk *chunks,
                    int64_t chunkCount, void *logits, int64_t logitsRows);
 
