@@ -8,11 +8,22 @@
 static thread_local char lastError[768];
 
 kvc_status kvc::fail(kvc_status status, const char *format, ...) {
+  char message[sizeof lastError]; // an argument may be the last message
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(lastError, sizeof lastError, format, arguments);
+  vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
+  memcpy(lastError, message, sizeof message);
   return status;
+}
+
+kvc::ShownPath::ShownPath(const char *path) {
+  constexpr size_t room = sizeof text - 1;
+  size_t length = strlen(path);
+  if (length <= room)
+    snprintf(text, sizeof text, "%s", path);
+  else
+    snprintf(text, sizeof text, "...%s", path + length - (room - 3));
 }
 
 const char *kvc_last_error(void) { return lastError; }

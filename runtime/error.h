@@ -16,10 +16,17 @@ inline kvc_status failNull(const char *argument) {
               argument);
 }
 
+// A path for messages: its end, where the whole would leave no room for the
+// reason.
+struct ShownPath {
+  char text[500];
+  explicit ShownPath(const char *path);
+};
+
 // What can't be done with a file, and why.
 inline kvc_status failFile(const char *path, const char *verb,
                            const char *reason) {
-  return fail(KVC_IO, "%s: can't %s: %s", path, verb, reason);
+  return fail(KVC_IO, "%s: can't %s: %s", ShownPath(path).text, verb, reason);
 }
 
 } // namespace kvc

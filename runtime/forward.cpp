@@ -1,4 +1,6 @@
 // Plan, take pages, compute, commit: one call of kvc_forward.
+#include "forward.h"
+
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
@@ -10,15 +12,45 @@ using namespace kvc;
 
 namespace {
 
-kvc_status checkLogits(const Plan &plan, const void *logits,
-                       int64_t logitsRows) {
+bool overlap(const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
+  auto first = reinterpret_cast<uintptr_t>(a);
+  auto second = reinterpret_cast<uintptr_t>(b);
+  return first < second ? second - first < uintptr_t(aBytes)
+                        : first - second < uintptr_t(bBytes);
+}
+
+// Rows are written while chunks and tokens are still read.
+kvc_status checkLogits(const kvc_library *library, const Plan &plan,
+                       const kvc_chunk *chunks, int64_t chunkCount,
+                       const void *logits, int64_t logitsRows) {
   if (plan.rows > logitsRows)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected logits to have room for %lld rows, but got %lld",
                 static_cast<long long>(plan.rows),
                 static_cast<long long>(logitsRows));
-  if (plan.rows > 0 && !logits)
+  if (plan.rows == 0)
+    return KVC_OK;
+  if (!logits)
     return failNull("logits");
+  int64_t element = bytesOf(library->arithmetic), bytes;
+  if (reinterpret_cast<uintptr_t>(logits) % uintptr_t(element) != 0)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected logits at a multiple of %lld bytes, but got %p",
+                static_cast<long long>(element), logits);
+  if (!multiply(plan.rows, library->vocab * element, &bytes))
+    bytes = INT64_MAX;
+  if (overlap(logits, bytes, chunks, chunkCount * int64_t(sizeof *chunks)))
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected logits to stand apart from chunks, but the %lld rows "
+                "overlap them",
+                static_cast<long long>(plan.rows));
+  for (int64_t i = 0; i < chunkCount; ++i)
+    if (overlap(logits, bytes, chunks[i].tokens,
+                chunks[i].count * int64_t(sizeof(int32_t))))
+      return fail(KVC_INVALID_ARGUMENT,
+                  "chunk %lld: expected logits to stand apart from tokens, but "
+                  "the %lld rows overlap them",
+                  static_cast<long long>(i), static_cast<long long>(plan.rows));
   return KVC_OK;
 }
 
@@ -92,27 +124,33 @@ void commit(kvc_session *session, const kvc_chunk &chunk) {
 
 } // namespace
 
-kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
-                       int64_t chunk_count, void *logits, int64_t logits_rows) {
-  Turn turn(session);
-  if (turn.status != KVC_OK)
-    return turn.status;
+kvc_status kvc::forward(kvc_session *session, const kvc_chunk *chunks,
+                        int64_t chunkCount, void *logits, int64_t logitsRows) {
   Plan plan;
-  if (kvc_status status = planChunks(session, chunks, chunk_count, &plan))
+  if (kvc_status status = planChunks(session, chunks, chunkCount, &plan))
     return status;
-  if (kvc_status status = checkLogits(plan, logits, logits_rows))
+  if (kvc_status status = checkLogits(session->model->library, plan, chunks,
+                                      chunkCount, logits, logitsRows))
     return status;
 
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     takePagesToAppend(session, chunks[i].sequence, chunks[i].count);
 
   FloatEnvironment environment;
   Slices slices(session, logits);
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     slices.append(chunks[i]);
   slices.compute();
 
-  for (int64_t i = 0; i < chunk_count; ++i)
+  for (int64_t i = 0; i < chunkCount; ++i)
     commit(session, chunks[i]);
   return KVC_OK;
+}
+
+kvc_status kvc_forward(kvc_session *session, const kvc_chunk *chunks,
+                       int64_t chunk_count, void *logits, int64_t logits_rows) {
+  Turn turn(session, Use::changing);
+  if (turn.status != KVC_OK)
+    return turn.status;
+  return forward(session, chunks, chunk_count, logits, logits_rows);
 }

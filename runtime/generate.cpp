@@ -1,4 +1,5 @@
 #include "error.h"
+#include "forward.h"
 #include "page_table.h"
 #include "sampling.h"
 #include "session.h"
@@ -68,14 +69,14 @@ kvc_status check(const Request &request) {
       request.count - 1 > room - request.promptCount)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld holds %lld of %lld positions, and a prompt of "
-                "%lld tokens with %lld to generate adds %llu less one",
+                "%lld tokens with %lld to generate takes %llu more",
                 static_cast<long long>(request.sequence),
                 static_cast<long long>(length),
                 static_cast<long long>(request.session->capacity),
                 static_cast<long long>(request.promptCount),
                 static_cast<long long>(request.count),
                 static_cast<unsigned long long>(request.promptCount) +
-                    static_cast<unsigned long long>(request.count));
+                    static_cast<unsigned long long>(request.count) - 1);
   int64_t pages = pagesToAppend(request.session, request.sequence,
                                 request.promptCount + request.count - 1);
   const CachePool &pool = request.session->pool;
@@ -104,7 +105,7 @@ kvc_status run(const Request &request, int64_t *made) {
                      KVC_OUTPUTS_LAST};
   int32_t token;
   for (*made = 0;;) {
-    if (kvc_status status = kvc_forward(session, &chunk, 1, logits, 1))
+    if (kvc_status status = forward(session, &chunk, 1, logits, 1))
       return status;
     kvc_status status =
         request.sampler
@@ -133,19 +134,21 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
   Request request = {session,  sequence, prompt,      prompt_count,
                      count,    sampler,  stop_tokens, stop_count,
                      callback, user,     out_tokens};
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];
-  int64_t shared = keepSharedPage(session, sequence);
+  int64_t shared = pageToCopy(session, sequence);
   Generator generator = sampler ? sampler->generator : Generator{};
   int64_t made = 0;
+  if (sampler)
+    ++sampler->generations;
   kvc_status status = count > 0 ? run(request, &made) : KVC_OK;
+  if (sampler)
+    --sampler->generations;
   if (status == KVC_OK) {
-    if (shared >= 0)
-      dropPage(&session->pool, shared);
     if (out_count)
       *out_count = made;
     return KVC_OK;

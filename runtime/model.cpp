@@ -2,6 +2,7 @@
 
 #include "cpu.h"
 #include "error.h"
+#include "file.h"
 #include "memory.h"
 #include "params.h"
 
@@ -10,6 +11,13 @@
 
 namespace kvc {
 namespace {
+
+// True for the layouts of abi.h, whose pages hold every position. Another one may
+// forget some.
+bool keepsPositions(const char *layout) {
+  return layout && (strcmp(layout, "contiguous") == 0 ||
+                    strncmp(layout, "paged<", 6) == 0);
+}
 
 // What later code relies on; a compiler that keeps the ABI passes.
 kvc_status checkLibrary(const kvc_library *library,
@@ -92,6 +100,16 @@ kvc_status checkLibrary(const kvc_library *library,
                 "library %s: expected the bytes of a cached position to fit 64 "
                 "bits",
                 library->name);
+  int64_t held;
+  if (keepsPositions(library->layout) &&
+      (!multiply(library->positions_per_page, *cacheBytesPerPosition, &held) ||
+       held > library->page_bytes))
+    return fail(KVC_INCOMPATIBLE,
+                "library %s: expected page_bytes (%lld) to hold "
+                "positions_per_page (%lld) positions of %lld bytes",
+                library->name, static_cast<long long>(library->page_bytes),
+                static_cast<long long>(library->positions_per_page),
+                static_cast<long long>(*cacheBytesPerPosition));
   return KVC_OK;
 }
 
@@ -102,7 +120,9 @@ kvc_status checkModel(const kvc_model *model) {
     return failNull("model");
   if (model->tag != kvc_model::modelTag)
     return fail(KVC_INVALID_ARGUMENT,
-                "expected model to be an open model, but got another thing");
+                "expected model to be an open model, but got %s",
+                model->tag == kvc_model::closedTag ? "a closed one"
+                                                   : "another thing");
   return KVC_OK;
 }
 
@@ -128,13 +148,10 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
                           kvc_model **out_model) {
   if (!library)
     return failNull("library");
-  if (!weights_path)
-    return failNull("weights_path");
+  if (kvc_status status = checkPath(weights_path, "weights_path"))
+    return status;
   if (!out_model)
     return failNull("out_model");
-  if (!*weights_path)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected weights_path to name a file, but got \"\"");
   int64_t cacheBytesPerPosition = 0;
   if (kvc_status status = checkLibrary(library, &cacheBytesPerPosition))
     return status;
@@ -157,15 +174,10 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
 }
 
 void kvc_model_close(kvc_model *model) {
-  if (model)
-    releaseModel(model);
-}
-
-void kvc_model_info_init(kvc_model_info *info) {
-  if (!info)
+  if (!model || model->tag != kvc_model::modelTag)
     return;
-  *info = {};
-  info->size = sizeof *info;
+  model->tag = kvc_model::closedTag;
+  releaseModel(model);
 }
 
 kvc_status kvc_model_query(const kvc_model *model, kvc_model_info *out_info) {

@@ -8,7 +8,8 @@
 #include <atomic>
 
 struct kvc_model {
-  static constexpr uint32_t modelTag = 0x6d63766b; // "kvcm"
+  static constexpr uint32_t modelTag = 0x6d63766b;  // "kvcm"
+  static constexpr uint32_t closedTag = 0x6363766b; // "kvcc": sessions live on
   uint32_t tag;
   std::atomic<int32_t> references; // the caller's, and one of each session
   const kvc_library *library;

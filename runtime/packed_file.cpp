@@ -1,14 +1,13 @@
 #include "packed_file.h"
 
 #include "error.h"
+#include "file.h"
 #include "metadata.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace kvc {
@@ -19,31 +18,30 @@ constexpr int64_t lengthBytes = 8; // of the header's length
 constexpr int digitCount = 2 * KVC_IDENTITY_BYTES;
 
 kvc_status mapFile(PackedFile *packed, const char *path) {
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return fail(KVC_IO, "%s: %s", path, strerror(errno));
-  struct stat status;
+  int file;
+  int64_t bytes;
+  if (kvc_status status = openFile(path, &file, &bytes))
+    return status;
   void *address = MAP_FAILED;
-  kvc_status result = KVC_OK;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
-    result = fail(KVC_IO, "%s: expected a regular file", path);
-  else if (status.st_size < lengthBytes)
-    result = fail(KVC_IO,
+  kvc_status status = KVC_OK;
+  if (bytes < lengthBytes)
+    status = fail(KVC_IO,
                   "%s: header length: expected at least 8 bytes of file, but "
                   "got %lld",
-                  path, static_cast<long long>(status.st_size));
-  else if ((address = mmap(nullptr, size_t(status.st_size), PROT_READ,
-                           MAP_PRIVATE, descriptor, 0)) == MAP_FAILED)
-    result = fail(KVC_OUT_OF_MEMORY, "%s: mapping %lld bytes: %s", path,
-                  static_cast<long long>(status.st_size), strerror(errno));
-  close(descriptor);
-  if (result != KVC_OK)
-    return result;
+                  ShownPath(path).text, static_cast<long long>(bytes));
+  else if ((address = mmap(nullptr, size_t(bytes), PROT_READ, MAP_PRIVATE, file,
+                           0)) == MAP_FAILED)
+    status = fail(errno == ENOMEM ? KVC_OUT_OF_MEMORY : KVC_IO,
+                  "%s: mapping %lld bytes: %s", ShownPath(path).text,
+                  static_cast<long long>(bytes), strerror(errno));
+  close(file);
+  if (status != KVC_OK)
+    return status;
   packed->file = static_cast<char *>(address);
-  packed->fileBytes = status.st_size;
+  packed->fileBytes = bytes;
   // Both are wishes, and the program is right without them.
-  madvise(address, size_t(status.st_size), MADV_HUGEPAGE);
-  madvise(address, size_t(status.st_size), MADV_WILLNEED);
+  madvise(address, size_t(bytes), MADV_HUGEPAGE);
+  madvise(address, size_t(bytes), MADV_WILLNEED);
   return KVC_OK;
 }
 
@@ -146,13 +144,14 @@ kvc_status checkSize(const PackedFile *packed, const kvc_library *library,
 kvc_status openPackedFile(PackedFile *packed, const kvc_library *library,
                           const char *path) {
   *packed = {};
+  ShownPath shown(path);
   kvc_status status = mapFile(packed, path);
   if (status == KVC_OK)
-    status = findData(packed, path);
+    status = findData(packed, shown.text);
   if (status == KVC_OK)
-    status = checkMetadata(packed, library, path);
+    status = checkMetadata(packed, library, shown.text);
   if (status == KVC_OK)
-    status = checkSize(packed, library, path);
+    status = checkSize(packed, library, shown.text);
   if (status != KVC_OK)
     closePackedFile(packed);
   return status;

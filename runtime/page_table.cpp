@@ -61,17 +61,16 @@ void takePagesToAppend(kvc_session *session, int64_t sequence, int64_t count) {
     pages[page] = takePage(&session->pool);
 }
 
-int64_t keepSharedPage(kvc_session *session, int64_t sequence) {
-  if (!appendCopies(session, sequence))
-    return -1;
-  int64_t page = *lastPage(session, sequence);
-  holdPage(&session->pool, page);
-  return page;
+int64_t pageToCopy(const kvc_session *session, int64_t sequence) {
+  return appendCopies(session, sequence) ? *lastPage(session, sequence) : -1;
 }
 
 void restoreSharedPage(kvc_session *session, int64_t sequence, int64_t page) {
   int64_t *entry = lastPage(session, sequence);
-  dropPage(&session->pool, *entry); // the copy; or one of two holds of `page`
+  if (*entry == page)
+    return;
+  dropPage(&session->pool, *entry);
+  holdPage(&session->pool, page);
   *entry = page;
 }
 

@@ -30,12 +30,12 @@ int64_t pagesToAppend(const kvc_session *session, int64_t sequence,
 // them. Lengths stay: whoever fills the pages commits.
 void takePagesToAppend(kvc_session *session, int64_t sequence, int64_t count);
 
-// Holds the page that appending would copy once more, so that a call which
-// fails later can give it back; returns -1 where none is copied.
-int64_t keepSharedPage(kvc_session *session, int64_t sequence);
+// The page that appending would copy, -1 where there is none. A call that fails
+// later gives it back: its other holders have it until then.
+int64_t pageToCopy(const kvc_session *session, int64_t sequence);
 
-// Gives the sequence, cut back to its former length, the kept page again in
-// place of its copy.
+// Gives the sequence, cut back to its former length, that page again in place of
+// its copy, if it has one.
 void restoreSharedPage(kvc_session *session, int64_t sequence, int64_t page);
 
 // Forgets the positions from `length` on and drops their pages.

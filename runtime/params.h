@@ -1,5 +1,6 @@
 // Values as callers give them. Structs carry their size, so that an application
-// built against an older kvc.h, whose structs end earlier, goes on working.
+// built against an older kvc.h, whose structs end earlier, or against a newer one
+// goes on working.
 #ifndef KVC_RUNTIME_PARAMS_H
 #define KVC_RUNTIME_PARAMS_H
 
@@ -9,34 +10,62 @@
 
 namespace kvc {
 
-template <typename T> kvc_status checkSize(uint32_t size, const char *type) {
-  if (size >= sizeof(uint32_t) && size <= sizeof(T))
-    return KVC_OK;
-  return fail(KVC_INVALID_ARGUMENT,
-              "expected %s.size to be set by its init function (at most %zu), "
-              "but got %u",
-              type, sizeof(T), size);
+// Bytes of each struct in the first version, 0.1.0. Fields are added at the end,
+// so that these numbers stay.
+template <typename T> constexpr uint32_t firstSize = 0;
+template <> inline constexpr uint32_t firstSize<kvc_model_info> = 168;
+template <> inline constexpr uint32_t firstSize<kvc_session_params> = 48;
+template <> inline constexpr uint32_t firstSize<kvc_session_info> = 104;
+template <> inline constexpr uint32_t firstSize<kvc_sequence_info> = 48;
+template <> inline constexpr uint32_t firstSize<kvc_plan_info> = 48;
+template <> inline constexpr uint32_t firstSize<kvc_sampler_params> = 40;
+
+// More than any version's struct has: what is no size at all shows as such.
+constexpr uint32_t mostSize = 1024;
+
+// The bytes of a caller's struct that both sides know of, in *known. A newer
+// caller's struct is longer, and fine while nothing new is used in it.
+template <typename T>
+kvc_status checkSize(const T *given, const char *type, size_t *known) {
+  static_assert(firstSize<T> > 0 && firstSize<T> <= sizeof(T), "");
+  uint32_t size = given->size;
+  if (size < firstSize<T> || size > mostSize || size % alignof(T) != 0)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected %s.size to be set by its init function (a multiple "
+                "of %zu in %u..%u), but got %u",
+                type, alignof(T), firstSize<T>, mostSize, size);
+  const auto *bytes = reinterpret_cast<const unsigned char *>(given);
+  for (uint32_t i = sizeof(T); i < size; ++i)
+    if (bytes[i])
+      return fail(KVC_INVALID_ARGUMENT,
+                  "expected %s to be zero behind the %zu bytes that this "
+                  "version knows, but byte %u is %d",
+                  type, sizeof(T), i, bytes[i]);
+  *known = size < sizeof(T) ? size : sizeof(T);
+  return KVC_OK;
 }
 
 // Lays the fields that the caller knows of over the defaults in `params`; NULL
 // leaves them.
 template <typename T>
 kvc_status readParams(T *params, const T *given, const char *type) {
+  size_t known;
   if (!given)
     return KVC_OK;
-  if (kvc_status status = checkSize<T>(given->size, type))
+  if (kvc_status status = checkSize(given, type, &known))
     return status;
-  memcpy(params, given, given->size);
+  memcpy(params, given, known);
   return KVC_OK;
 }
 
 // Gives the caller the fields that it knows of.
 template <typename T>
 kvc_status writeInfo(T *out_info, const T &info, const char *type) {
-  uint32_t size = out_info->size;
-  if (kvc_status status = checkSize<T>(size, type))
+  size_t known;
+  if (kvc_status status = checkSize(out_info, type, &known))
     return status;
-  memcpy(out_info, &info, size);
+  uint32_t size = out_info->size;
+  memcpy(out_info, &info, known);
   out_info->size = size;
   return KVC_OK;
 }

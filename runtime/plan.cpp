@@ -108,6 +108,12 @@ kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
     return fail(KVC_INVALID_ARGUMENT,
                 "expected at least one chunk, but got %lld",
                 static_cast<long long>(chunkCount));
+  if (chunkCount > session->sequences)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected at most %lld chunks, one for each sequence, but got "
+                "%lld",
+                static_cast<long long>(session->sequences),
+                static_cast<long long>(chunkCount));
   ++session->callNumber;
   for (int64_t i = 0; i < chunkCount; ++i)
     if (kvc_status status = checkChunk(session, chunks[i], i, plan))
@@ -126,16 +132,9 @@ kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
 
 using namespace kvc;
 
-void kvc_plan_info_init(kvc_plan_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
                     int64_t chunk_count, kvc_plan_info *out_info) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   Plan plan;

@@ -7,7 +7,7 @@
 namespace kvc {
 
 kvc_status createPool(CachePool *pool, const kvc_library *library,
-                      int64_t pageCount, bool poison) {
+                      int64_t pageCount) {
   *pool = {};
   int64_t pageBytes = library->page_bytes;
   int64_t rounded, bytes, tokens;
@@ -34,12 +34,15 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
       !pool->tokens)
     return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
                 static_cast<long long>(pageCount));
-  for (int64_t i = pageCount; i-- > 0;) // the first page is taken first
+  return KVC_OK;
+}
+
+void fillPool(CachePool *pool, bool poison) {
+  for (int64_t i = pool->pageCount; i-- > 0;) // the first page is taken first
     pool->free[pool->freeCount++] = i * pool->pageStride;
   pool->poison = poison;
   if (poison)
-    memset(pool->memory.address, 0xff, size_t(bytes));
-  return KVC_OK;
+    memset(pool->memory.address, 0xff, size_t(pool->memory.bytes));
 }
 
 void destroyPool(CachePool *pool) {

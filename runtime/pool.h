@@ -23,9 +23,12 @@ struct CachePool {
   int32_t *tokens; // [pageCount, positions], whose keys and values they are
 };
 
-// A pool of `pageCount` free pages with the geometry of the library.
+// Reserves a pool of `pageCount` pages with the geometry of the library, and
+// touches none of its memory, since there may be too little.
 kvc_status createPool(CachePool *pool, const kvc_library *library,
-                      int64_t pageCount, bool poison);
+                      int64_t pageCount);
+// Makes all pages free.
+void fillPool(CachePool *pool, bool poison);
 void destroyPool(CachePool *pool);
 
 // Bytes of what the pool keeps beside the pages.

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "float_environment.h"
 #include "memory.h"
+#include "model.h"
 #include "params.h"
 
 #include <algorithm>
@@ -182,7 +183,7 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
   if (!(params.temperature >= 0 && params.temperature < INFINITY))
     return fail(
         KVC_INVALID_ARGUMENT,
-        "expected temperature to be finite and not negative, but got %g",
+        "expected temperature to be finite and not negative, but got %.17g",
         params.temperature);
   if (params.top_k < 0 || params.top_k > vocab)
     return fail(KVC_INVALID_ARGUMENT,
@@ -191,7 +192,7 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
                 static_cast<long long>(params.top_k));
   if (!(params.top_p > 0 && params.top_p <= 1))
     return fail(KVC_INVALID_ARGUMENT,
-                "expected top_p to be above 0 and at most 1, but got %g",
+                "expected top_p to be above 0 and at most 1, but got %.17g",
                 params.top_p);
   return KVC_OK;
 }
@@ -209,6 +210,7 @@ kvc_status checkSampler(const kvc_sampler *sampler) {
 
 kvc_status sampleGreedy(const void *logits, kvc_type type, int64_t vocab,
                         int32_t *out_token) {
+  FloatEnvironment environment;
   int64_t first;
   if (kvc_status status = readRow(logits, type, vocab, nullptr, &first))
     return status;
@@ -220,16 +222,9 @@ kvc_status sampleGreedy(const void *logits, kvc_type type, int64_t vocab,
 
 using namespace kvc;
 
-void kvc_sampler_params_init(kvc_sampler_params *params) {
-  if (!params)
-    return;
-  *params = {};
-  params->size = sizeof *params;
-  params->top_p = 1;
-}
-
 kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
                               kvc_type type, kvc_sampler **out_sampler) {
+  FloatEnvironment environment;
   if (!out_sampler)
     return failNull("out_sampler");
   kvc_sampler_params values;
@@ -261,7 +256,8 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
 }
 
 void kvc_sampler_destroy(kvc_sampler *sampler) {
-  if (!sampler)
+  if (!sampler || sampler->tag != kvc_sampler::samplerTag ||
+      sampler->generations > 0)
     return;
   deallocate(sampler->order);
   deallocate(sampler->selection);
@@ -272,15 +268,19 @@ void kvc_sampler_destroy(kvc_sampler *sampler) {
 
 kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
                               int32_t *out_token) {
+  FloatEnvironment environment;
   if (kvc_status status = checkSampler(sampler))
     return status;
   if (!logits)
     return failNull("logits");
+  if (reinterpret_cast<uintptr_t>(logits) % uintptr_t(bytesOf(sampler->type)))
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected logits at a multiple of %lld bytes, but got %p",
+                static_cast<long long>(bytesOf(sampler->type)), logits);
   if (!out_token)
     return failNull("out_token");
   if (sampler->temperature == 0)
     return sampleGreedy(logits, sampler->type, sampler->vocab, out_token);
-  FloatEnvironment environment;
   int64_t first;
   if (kvc_status status = readRow(logits, sampler->type, sampler->vocab,
                                   sampler->scores, &first))

@@ -67,7 +67,7 @@ int64_t roomOf(const kvc_session *session, int64_t sequence) {
 
 kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
                                int64_t *out_length) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
@@ -80,7 +80,7 @@ kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                  int64_t length) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
@@ -101,7 +101,7 @@ kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence) {
 }
 
 kvc_status kvc_sequence_fork(kvc_session *session, int64_t from, int64_t to) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, from))
@@ -114,7 +114,7 @@ kvc_status kvc_sequence_fork(kvc_session *session, int64_t from, int64_t to) {
 
 kvc_status kvc_session_reorder(kvc_session *session, const int64_t *order,
                                int64_t count) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (count < 0 || count > session->sequences)
@@ -137,20 +137,18 @@ kvc_status kvc_session_reorder(kvc_session *session, const int64_t *order,
 
 kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
                              kvc_session *to_session, int64_t to) {
-  Turn fromTurn(from_session);
+  if (from_session == to_session)
+    return kvc_sequence_fork(to_session, from, to);
+  Turn fromTurn(from_session, Use::reading);
   if (fromTurn.status != KVC_OK)
     return fromTurn.status;
-  Turn toTurn(to_session);
+  Turn toTurn(to_session, Use::changing);
   if (toTurn.status != KVC_OK)
     return toTurn.status;
   if (kvc_status status = checkSequence(from_session, from))
     return status;
   if (kvc_status status = checkSequence(to_session, to))
     return status;
-  if (from_session == to_session) {
-    shareSequence(to_session, from, to);
-    return KVC_OK;
-  }
   if (kvc_status status = checkSameModel(from_session, to_session))
     return status;
   if (kvc_status status =
@@ -163,7 +161,7 @@ kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
 kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
                                int64_t first, int64_t count,
                                int32_t *out_tokens) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
@@ -193,16 +191,9 @@ kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
   return KVC_OK;
 }
 
-void kvc_sequence_info_init(kvc_sequence_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_sequence_query(const kvc_session *session, int64_t sequence,
                               kvc_sequence_info *out_info) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))

@@ -37,34 +37,46 @@ kvc_status checkParams(const kvc_library *library,
   return KVC_OK;
 }
 
-// Creates the pool and page tables that hold nothing.
+// Pages of all sequences at capacity; the most that 64 bits hold, where they hold
+// fewer.
+int64_t allPages(const kvc_library *library, const kvc_session_params &params) {
+  int64_t capacity = params.capacity ? params.capacity : library->capacity;
+  int64_t each = (capacity - 1) / library->positions_per_page + 1, all;
+  return multiply(params.sequences, each, &all) ? all : INT64_MAX;
+}
+
+kvc_status checkPoolPages(const kvc_library *library,
+                          const kvc_session_params &params) {
+  int64_t all = allPages(library, params);
+  if (params.pool_pages < 0 || params.pool_pages > all)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected pool_pages to be in 1..%lld (%lld for each of %lld "
+                "sequences), or 0 for all of them, but got %lld",
+                static_cast<long long>(all),
+                static_cast<long long>(all / params.sequences),
+                static_cast<long long>(params.sequences),
+                static_cast<long long>(params.pool_pages));
+  return KVC_OK;
+}
+
+// Creates the pool, the largest part, and then the page tables.
 kvc_status reservePages(kvc_session *session,
                         const kvc_session_params &params) {
   const kvc_library *library = session->model->library;
-  int64_t perSequence = library->pages_per_sequence;
-  int64_t used = (session->capacity - 1) / library->positions_per_page + 1;
+  int64_t pages =
+      params.pool_pages ? params.pool_pages : allPages(library, params);
+  if (kvc_status status = createPool(&session->pool, library, pages))
+    return status;
   int64_t entries;
-  if (!multiply(session->sequences, perSequence, &entries) ||
+  if (!multiply(session->sequences, library->pages_per_sequence, &entries) ||
       !(session->pages = allocate<int64_t>(entries)) ||
       !(session->reorderedPages = allocate<int64_t>(entries)))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for the page tables of %lld sequences with %lld "
                 "pages each",
                 static_cast<long long>(session->sequences),
-                static_cast<long long>(perSequence));
-  for (int64_t i = 0; i < entries; ++i)
-    session->pages[i] = -1;
-  int64_t all = session->sequences * used; // at most `entries`
-  if (params.pool_pages < 0 || params.pool_pages > all)
-    return fail(KVC_INVALID_ARGUMENT,
-                "expected pool_pages to be in 1..%lld (%lld for each of %lld "
-                "sequences), or 0 for all of them, but got %lld",
-                static_cast<long long>(all), static_cast<long long>(used),
-                static_cast<long long>(session->sequences),
-                static_cast<long long>(params.pool_pages));
-  return createPool(&session->pool, library,
-                    params.pool_pages ? params.pool_pages : all,
-                    params.poison);
+                static_cast<long long>(library->pages_per_sequence));
+  return KVC_OK;
 }
 
 kvc_status reserveBuffers(kvc_session *session) {
@@ -109,9 +121,16 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
     status = reserveBuffers(session);
   if (status == KVC_OK)
     status = createThreads(session->threadCount, &session->threads);
-  if (status == KVC_OK && params.poison)
+  if (status != KVC_OK)
+    return status;
+  // All is there: now it may be touched.
+  fillPool(&session->pool, params.poison);
+  int64_t entries = session->sequences * model->library->pages_per_sequence;
+  for (int64_t i = 0; i < entries; ++i)
+    session->pages[i] = -1;
+  if (params.poison)
     memset(session->workspace.address, 0xff, size_t(session->workspace.bytes));
-  return status;
+  return KVC_OK;
 }
 
 // Bytes of what is kept for sequences beside their pages.
@@ -147,14 +166,6 @@ kvc_status checkSequence(const kvc_session *session, int64_t sequence) {
 
 using namespace kvc;
 
-void kvc_session_params_init(kvc_session_params *params) {
-  if (!params)
-    return;
-  *params = {};
-  params->size = sizeof *params;
-  params->sequences = 1;
-}
-
 kvc_status kvc_session_create(const kvc_model *model,
                               const kvc_session_params *params,
                               kvc_session **out_session) {
@@ -167,6 +178,8 @@ kvc_status kvc_session_create(const kvc_model *model,
   if (kvc_status status = readParams(&values, params, "kvc_session_params"))
     return status;
   if (kvc_status status = checkParams(model->library, values))
+    return status;
+  if (kvc_status status = checkPoolPages(model->library, values))
     return status;
   void *memory = allocateBytes(sizeof(kvc_session));
   if (!memory)
@@ -184,7 +197,7 @@ kvc_status kvc_session_create(const kvc_model *model,
 }
 
 void kvc_session_destroy(kvc_session *session) {
-  if (!session)
+  if (!session || session->tag != kvc_session::sessionTag || session->owner)
     return;
   destroyThreads(session->threads);
   unmap(&session->logits);
@@ -204,16 +217,9 @@ void kvc_session_destroy(kvc_session *session) {
   deallocate(session);
 }
 
-void kvc_session_info_init(kvc_session_info *info) {
-  if (!info)
-    return;
-  *info = {};
-  info->size = sizeof *info;
-}
-
 kvc_status kvc_session_query(const kvc_session *session,
                              kvc_session_info *out_info) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (!out_info)
@@ -245,7 +251,7 @@ kvc_status kvc_session_capacity(const kvc_session *session,
 }
 
 kvc_status kvc_session_reset(kvc_session *session) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   for (int64_t i = 0; i < session->sequences; ++i)

@@ -6,6 +6,8 @@
 // in little-endian order.
 #include "checksum.h"
 #include "error.h"
+#include "file.h"
+#include "memory.h"
 #include "page_layout.h"
 #include "page_table.h"
 #include "turn.h"
@@ -16,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace kvc;
@@ -148,7 +149,7 @@ void writeState(const kvc_session *session, int64_t sequence, Stream *stream) {
 }
 
 kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
-                       const char *path) {
+                       int64_t fileBytes, const char *path) {
   StateHeader expected = headerOf(session, header.length);
   if (memcmp(header.magic, magic, sizeof magic) != 0)
     return fail(KVC_IO, "%s: expected a saved sequence, but got another file",
@@ -167,9 +168,17 @@ kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
                 "model's), but got %016llx... with layout %.31s",
                 path, startOf(expected.identity), expected.layout,
                 startOf(header.identity), header.layout);
-  if (header.length < 0)
-    return fail(KVC_IO, "%s: expected a length of at least 0, but got %lld",
-                path, static_cast<long long>(header.length));
+  int64_t each =
+      session->model->cacheBytesPerPosition + int64_t(sizeof(int32_t));
+  int64_t around = sizeof header + sizeof(uint32_t), bytes;
+  if (header.length < 0 || !multiply(header.length, each, &bytes) ||
+      !add(bytes, around, &bytes) || bytes != fileBytes)
+    return fail(KVC_IO,
+                "%s: expected %lld positions of %lld bytes and %lld bytes "
+                "around them, but the file has %lld",
+                path, static_cast<long long>(header.length),
+                static_cast<long long>(each), static_cast<long long>(around),
+                static_cast<long long>(fileBytes));
   return KVC_OK;
 }
 
@@ -210,23 +219,31 @@ kvc_status readBody(kvc_session *session, int64_t sequence, int64_t length,
   if (got != expected)
     return fail(KVC_IO, "%s: expected checksum %08x, but got %08x", path,
                 expected, got);
-  char more;
-  stream->read(&more, 1);
-  if (stream->error > 0)
-    return failFile(path, "read it", reasonOf(stream->error));
-  if (!stream->error)
-    return fail(KVC_IO, "%s: expected the file to end after %lld positions",
-                path, static_cast<long long>(length));
+  return KVC_OK;
+}
+
+kvc_status checkTokens(const kvc_session *session, int64_t sequence,
+                       const char *path) {
+  const CachePool &pool = session->pool;
+  int64_t vocab = session->model->library->vocab;
+  for (int64_t i = 0; i < session->lengths[sequence]; ++i) {
+    int64_t page = pagesOf(session, sequence)[i / pool.positions];
+    int32_t token = tokensOf(pool, page)[i % pool.positions];
+    if (token < 0 || token >= vocab)
+      return fail(KVC_IO, "%s: expected token %lld to be in 0..%lld, but got %d",
+                  path, static_cast<long long>(i),
+                  static_cast<long long>(vocab - 1), token);
+  }
   return KVC_OK;
 }
 
 kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
-                   const char *path) {
+                   int64_t fileBytes, const char *path) {
   StateHeader header = {};
   stream->read(&header, sizeof header);
   if (stream->error)
     return failFile(path, "read it", reasonOf(stream->error));
-  if (kvc_status status = checkHeader(session, header, path))
+  if (kvc_status status = checkHeader(session, header, fileBytes, path))
     return status;
   if (kvc_status status = checkRoom(session, sequence, header.length))
     return status;
@@ -234,6 +251,8 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
   session->lengths[sequence] = session->computed[sequence] = header.length;
   kvc_status status =
       readBody(session, sequence, header.length, stream, path);
+  if (status == KVC_OK)
+    status = checkTokens(session, sequence, path);
   if (status != KVC_OK)
     cutSequence(session, sequence, 0);
   return status;
@@ -243,18 +262,22 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
 
 kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
                              const char *path) {
-  Turn turn(session);
+  Turn turn(session, Use::reading);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
-  if (!path)
-    return failNull("path");
-  char aside[PATH_MAX];
-  int length = snprintf(aside, sizeof aside, "%s.XXXXXX", path);
-  if (length < 0 || length >= int(sizeof aside))
+  if (kvc_status status = checkPath(path, "path"))
+    return status;
+  // In the same folder, so that it can be renamed, under a name of its own, since
+  // the folder may not take a longer one than the path's.
+  const char *name = strrchr(path, '/');
+  size_t folder = name ? size_t(name + 1 - path) : 0;
+  char aside[PATH_MAX + 16];
+  if (folder > PATH_MAX)
     return failFile(path, "create it", reasonOf(ENAMETOOLONG));
-  int file = mkstemp(aside);
+  snprintf(aside, sizeof aside, "%.*s.kvc-XXXXXX", int(folder), path);
+  int file = mkostemp(aside, O_CLOEXEC);
   if (file < 0)
     return failFile(path, "create a file beside it", reasonOf(errno));
   Stream stream(file);
@@ -274,23 +297,25 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
                                 const char *path) {
-  Turn turn(session);
+  Turn turn(session, Use::changing);
   if (turn.status != KVC_OK)
     return turn.status;
   if (kvc_status status = checkSequence(session, sequence))
     return status;
-  if (!path)
-    return failNull("path");
+  if (kvc_status status = checkPath(path, "path"))
+    return status;
   if (session->lengths[sequence] != 0)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected sequence %lld to be empty, but it holds %lld tokens",
                 static_cast<long long>(sequence),
                 static_cast<long long>(session->lengths[sequence]));
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return failFile(path, "open it", reasonOf(errno));
+  int file;
+  int64_t bytes;
+  if (kvc_status status = openFile(path, &file, &bytes))
+    return status;
   Stream stream(file);
-  kvc_status status = restore(session, sequence, &stream, path);
+  kvc_status status =
+      restore(session, sequence, &stream, bytes, ShownPath(path).text);
   close(file);
   return status;
 }

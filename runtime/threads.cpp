@@ -163,11 +163,15 @@ void parallelFor(const kvc_executor *self, kvc_task task, void *context,
     round < spinRounds ? pause() : (void)sched_yield();
 }
 
-// Workers take no signals: those are for the application's own threads.
+// Workers take no signals, which are for the application's own threads, but those
+// of their own faults, so that its handlers see them.
 bool startWorkers(ThreadPool *pool) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigset_t blocked, before;
+  sigfillset(&blocked);
+  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  for (int fault : faults)
+    sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   while (pool->started < pool->threads - 1 &&
          pthread_create(&pool->workers[pool->started], nullptr, runWorker,
                         pool) == 0)

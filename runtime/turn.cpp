@@ -6,7 +6,8 @@ namespace kvc {
 
 static thread_local char self; // its address stands for the thread
 
-Turn::Turn(const kvc_session *session) : status(checkSession(session)) {
+Turn::Turn(const kvc_session *session, Use use)
+    : status(checkSession(session)) {
   if (status != KVC_OK)
     return;
   const void *owner = nullptr;
@@ -17,6 +18,9 @@ Turn::Turn(const kvc_session *session) : status(checkSession(session)) {
   else if (owner != &self)
     status = fail(KVC_BUSY, "expected one thread at a time to use a session, "
                             "but another one is using it");
+  else if (use == Use::changing)
+    status = fail(KVC_BUSY, "expected no change of a session by a callback of "
+                            "kvc_generate that is using it");
 }
 
 Turn::~Turn() {

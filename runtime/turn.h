@@ -1,4 +1,4 @@
-// Notices a session that two threads use at once.
+// Notices a session that two threads use at once, or a callback changes.
 #ifndef KVC_RUNTIME_TURN_H
 #define KVC_RUNTIME_TURN_H
 
@@ -6,16 +6,19 @@
 
 namespace kvc {
 
-// While it lives, no other thread's call gets a turn with the session. A thread
-// that has one gets another: callbacks can ask a session about itself.
+enum class Use { reading, changing };
+
+// While it lives, no other thread's call gets a turn with the session. The thread
+// that has one gets another for reading: a callback of kvc_generate can ask the
+// session about itself, and can't change it in the middle of the call.
 class Turn {
 public:
-  explicit Turn(const kvc_session *session);
+  Turn(const kvc_session *session, Use use);
   ~Turn();
   Turn(const Turn &) = delete;
   Turn &operator=(const Turn &) = delete;
 
-  // KVC_OK; or `session` is none, or another thread is using it.
+  // KVC_OK; or `session` is none, or is in use.
   kvc_status status;
 
 private:

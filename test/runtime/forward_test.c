@@ -199,6 +199,10 @@ static void refuses(const char *folder) {
   tokens[4] = 5;
   CHECK_FAILS(kvc_forward(h.session, &good, 0, logits, 4), KVC_INVALID_ARGUMENT,
               "expected at least one chunk, but got 0");
+  CHECK_FAILS(kvc_forward(h.session, &good, INT64_MAX, logits, 4),
+              KVC_INVALID_ARGUMENT,
+              "expected at most 4 chunks, one for each sequence, but got "
+              "9223372036854775807");
   CHECK_FAILS(kvc_forward(h.session, NULL, 1, logits, 4), KVC_INVALID_ARGUMENT,
               "expected chunks to be given, but got NULL");
   CHECK_FAILS(kvc_forward(h.session, &good, 1, NULL, 4), KVC_INVALID_ARGUMENT,
@@ -206,6 +210,46 @@ static void refuses(const char *folder) {
   CHECK_FAILS(kvc_forward(NULL, &good, 1, logits, 4), KVC_INVALID_ARGUMENT,
               "expected session to be given, but got NULL");
   check_lengths(&h);
+
+  /* Logits that would be written over what is still read: 2 rows are 304
+   * bytes, and what touches them from either side is fine. */
+  union {
+    double logits[3 * fake_vocab];
+    int32_t tokens[6 * fake_vocab];
+    kvc_chunk chunks[8];
+    char bytes[1];
+  } shared = {{0}};
+  chunk = CHUNK(1, shared.tokens + 10, 2, KVC_OUTPUTS_ALL);
+#define CHECK_APART(where, message)                                            \
+  CHECK_FAILS(kvc_forward(h.session, &chunk, 1, where, 2),                     \
+              KVC_INVALID_ARGUMENT, message)
+  CHECK_APART(shared.logits, "chunk 0: expected logits to stand apart from "
+                             "tokens, but the 2 rows overlap them");
+  CHECK_APART(shared.logits + 5, "chunk 0: expected logits to stand apart from "
+                                 "tokens, but the 2 rows overlap them");
+  chunk.tokens = shared.tokens + 75; /* the last 4 bytes of rows 0 and 1 */
+  CHECK_APART(shared.logits, "chunk 0: expected logits to stand apart from "
+                             "tokens, but the 2 rows overlap them");
+  chunk.tokens = shared.tokens + 76;
+  CHECK_OK(kvc_forward(h.session, &chunk, 1, shared.logits, 2));
+  CHECK_OK(kvc_sequence_remove(h.session, 1));
+  memset(&shared, 0, sizeof shared);
+  chunk.tokens = shared.tokens;
+  CHECK_OK(kvc_forward(h.session, &chunk, 1, shared.logits + 1, 2));
+  CHECK_OK(kvc_sequence_remove(h.session, 1));
+  shared.chunks[7] = CHUNK(1, tokens, 2, KVC_OUTPUTS_ALL);
+  CHECK_FAILS(kvc_forward(h.session, &shared.chunks[7], 1, shared.logits, 2),
+              KVC_INVALID_ARGUMENT,
+              "expected logits to stand apart from chunks, but the 2 rows "
+              "overlap them");
+  char message[128];
+  snprintf(message, sizeof message,
+           "expected logits at a multiple of 8 bytes, but got %p",
+           (void *)(shared.bytes + 4));
+  chunk.tokens = tokens;
+  CHECK_APART(shared.bytes + 4, message);
+  check_lengths(&h);
+  computed = fake_tokens_computed;
 
   /* Exactly full; one more is refused; the session goes on. */
   h.tokens[3][158] = 11, h.tokens[3][159] = 12;

@@ -117,24 +117,24 @@ static void refuses(kvc_session *session) {
                              NULL, NULL, &made),
                 KVC_OUT_OF_CAPACITY,
                 "sequence 0 holds 5 of 40 positions, and a prompt of 5 tokens "
-                "with 32 to generate adds 37 less one");
+                "with 32 to generate takes 36 more");
   CHECK_REFUSED(kvc_generate(session, 0, prompt, 36, 1, NULL, NULL, 0, NULL,
                              NULL, NULL, &made),
                 KVC_OUT_OF_CAPACITY,
                 "sequence 0 holds 5 of 40 positions, and a prompt of 36 tokens "
-                "with 1 to generate adds 37 less one");
+                "with 1 to generate takes 36 more");
   CHECK_REFUSED(kvc_generate(session, 0, prompt, 5, INT64_MAX, NULL, NULL, 0,
                              NULL, NULL, NULL, &made),
                 KVC_OUT_OF_CAPACITY,
                 "sequence 0 holds 5 of 40 positions, and a prompt of 5 tokens "
-                "with 9223372036854775807 to generate adds "
-                "9223372036854775812 less one");
+                "with 9223372036854775807 to generate takes "
+                "9223372036854775811 more");
   CHECK_REFUSED(kvc_generate(session, 0, prompt, INT64_MAX, INT64_MAX, NULL,
                              NULL, 0, NULL, NULL, NULL, &made),
                 KVC_OUT_OF_CAPACITY,
                 "sequence 0 holds 5 of 40 positions, and a prompt of "
                 "9223372036854775807 tokens with 9223372036854775807 to "
-                "generate adds 18446744073709551614 less one");
+                "generate takes 18446744073709551613 more");
   CHECK_REFUSED(kvc_generate(session, 0, prompt, -1, 0, NULL, NULL, 0, NULL,
                              NULL, NULL, &made),
                 KVC_INVALID_ARGUMENT,

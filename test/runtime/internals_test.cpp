@@ -3,13 +3,24 @@
 #include "checksum.h"
 #include "cpu.h"
 #include "metadata.h"
+#include "params.h"
 #include "threads.h"
 
 #include <atomic>
 #include <initializer_list>
 #include <memory>
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
+
+// A struct of some second version: what an application of the first one gets.
+struct Settings {
+  uint32_t size;
+  int32_t old;
+  int64_t added;
+};
+template <> inline constexpr uint32_t kvc::firstSize<Settings> = 8;
 
 namespace {
 
@@ -127,6 +138,20 @@ void countTasks(void *context, int64_t begin, int64_t end) {
     region->done[i].fetch_add(1, std::memory_order_relaxed);
 }
 
+// What a worker blocks.
+struct Masks {
+  pthread_t caller;
+  sigset_t worker;
+  std::atomic<int> workers;
+};
+
+void readMask(void *context, int64_t, int64_t) {
+  auto *masks = static_cast<Masks *>(context);
+  if (!pthread_equal(pthread_self(), masks->caller) &&
+      masks->workers.exchange(1) == 0)
+    CHECK(pthread_sigmask(SIG_BLOCK, nullptr, &masks->worker) == 0);
+}
+
 void runRegion(const kvc_executor *executor, int64_t count) {
   Region region = {std::make_unique<std::atomic<int>[]>(count), count};
   executor->parallel_for(executor, countTasks, &region, count);
@@ -162,6 +187,19 @@ void threads() {
     kvc::destroyThreads(pool);
   }
   CHECK(kvc::allowedCpus() >= 1);
+
+  // Workers block what is not their own fault.
+  kvc::ThreadPool *pool = nullptr;
+  CHECK_OK(kvc::createThreads(2, &pool));
+  Masks masks = {pthread_self(), {}, {0}};
+  while (masks.workers.load() == 0)
+    kvc::executorOf(pool)->parallel_for(kvc::executorOf(pool), readMask, &masks,
+                                        1000);
+  kvc::destroyThreads(pool);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    CHECK(sigismember(&masks.worker, fault) == 0);
+  for (int signal : {SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGPROF})
+    CHECK(sigismember(&masks.worker, signal) == 1);
 }
 
 // Prints what an empty region costs, the best of many runs; for reading, not for
@@ -188,6 +226,20 @@ void dispatch() {
   kvc::destroyThreads(pool);
 }
 
+void params() {
+  Settings older = {8, 5, -1}; // the application knows of 8 bytes
+  Settings values = {16, 1, 2};
+  CHECK_OK(kvc::readParams(&values, &older, "Settings"));
+  CHECK(values.old == 5 && values.added == 2);
+  values = {16, 3, 4};
+  CHECK_OK(kvc::writeInfo(&older, values, "Settings"));
+  CHECK(older.old == 3 && older.added == -1);
+  CHECK_EQUAL(older.size, 8);
+  older.size = 12;
+  CHECK_EQUAL(kvc::readParams(&values, &older, "Settings"),
+              KVC_INVALID_ARGUMENT);
+}
+
 // The check value of the CRC catalogues for CRC-32C, and the examples of RFC
 // 3720, appendix B.4.
 void checksum() {
@@ -211,6 +263,7 @@ int main(int argc, char **argv) {
                 {"metadata", metadata},
                 {"threads", threads},
                 {"checksum", checksum},
+                {"params", params},
                 {"dispatch", dispatch}};
   for (const auto &group : groups)
     if (argc == 2 && strcmp(group.name, argv[1]) == 0) {

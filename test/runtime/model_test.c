@@ -2,8 +2,6 @@
 #include "check.h"
 #include "fake_model.h"
 
-#include <stddef.h>
-
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
 static void describes_itself(const char *folder) {
@@ -21,18 +19,45 @@ static void describes_itself(const char *folder) {
   CHECK_EQUAL(info.weights_bytes, 256);
   CHECK(memcmp(info.identity, library.identity, sizeof info.identity) == 0);
 
-  /* An application built against a shorter struct gets what it knows of. */
-  memset(&info, 0x5a, sizeof info);
-  info.size = offsetof(kvc_model_info, vocab);
-  CHECK_OK(kvc_model_query(model, &info));
-  CHECK(strcmp(info.name, "fake") == 0);
-  CHECK_EQUAL(info.vocab, 0x5a5a5a5a5a5a5a5a);
-  info.size = 100000;
-  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,
-              "expected kvc_model_info.size to be set by its init function (at "
-              "most 168), but got 100000");
+  /* An application built against a longer struct gets what the library knows
+   * of, as long as it asks for nothing else. */
+  struct {
+    kvc_model_info known;
+    uint8_t newer[16];
+  } longer;
+  memset(&longer, 0, sizeof longer);
+  longer.known.size = sizeof longer;
+  CHECK_OK(kvc_model_query(model, &longer.known));
+  CHECK_EQUAL(longer.known.size, sizeof longer);
+  CHECK_EQUAL(longer.known.cache_bytes_per_position, 16);
+  longer.newer[15] = 7;
+  CHECK_FAILS(kvc_model_query(model, &longer.known), KVC_INVALID_ARGUMENT,
+              "expected kvc_model_info to be zero behind the 168 bytes that "
+              "this version knows, but byte 183 is 7");
+#define CHECK_SIZE(bytes)                                                      \
+  info.size = bytes;                                                           \
+  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,             \
+              "expected kvc_model_info.size to be set by its init function (a " \
+              "multiple of 8 in 168..1024), but got " #bytes)
+  CHECK_SIZE(100000);
+  CHECK_SIZE(0);
+  CHECK_SIZE(160);
+  CHECK_SIZE(172); /* in the middle of a field */
   kvc_model_close(model);
   kvc_model_close(NULL);
+}
+
+/* Pages of a layout that forgets hold fewer positions than they serve. */
+static void opens_other_layouts(const char *folder) {
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  char path[4096];
+  kvc_model_close(model);
+  snprintf(path, sizeof path, "%s/fake.safetensors", folder);
+  library.layout = "forgetting";
+  library.page_bytes = 256;
+  CHECK_OK(kvc_model_open(&library, path, &model));
+  kvc_model_close(model);
 }
 
 static void rejects_arguments(void) {
@@ -97,6 +122,13 @@ static void rejects_libraries(void) {
   CHECK_LIBRARY(library.layers = INT64_MAX,
                 "library fake: expected the bytes of a cached position to fit "
                 "64 bits");
+  CHECK_LIBRARY(library.page_bytes = 2559,
+                "library fake: expected page_bytes (2559) to hold "
+                "positions_per_page (160) positions of 16 bytes");
+  CHECK_LIBRARY(library.positions_per_page = INT64_MAX,
+                "library fake: expected page_bytes (2560) to hold "
+                "positions_per_page (9223372036854775807) positions of 16 "
+                "bytes");
   /* The first level that runs is taken; none is an error. */
   kvc_kernels levels[] = {{"future", "sse2 warp9", NULL},
                           {"near", "sse sse2 holodeck", NULL}};
@@ -113,6 +145,7 @@ void test_model(const char *folder) {
   CHECK(strcmp(kvc_status_string(KVC_OUT_OF_CAPACITY), "out of capacity") == 0);
   CHECK(strcmp(kvc_status_string((kvc_status)99), "unknown status") == 0);
   describes_itself(folder);
+  opens_other_layouts(folder);
   rejects_arguments();
   rejects_libraries();
 }

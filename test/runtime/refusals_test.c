@@ -60,6 +60,7 @@ static void libraries(const kvc_library *library, const char *weights) {
   STRANGE(cache_type = (kvc_type)4);
   STRANGE(pages_per_sequence = 1);
   STRANGE(layers = INT64_MAX);
+  STRANGE(page_bytes = 1);
   CHECK(model == NULL);
 }
 
@@ -123,7 +124,8 @@ static void strangers(kvc_library library, const char *weights) {
 }
 
 /* Saved sequences that are cut or altered. */
-static void state_files(kvc_session *tight) {
+static void state_files(kvc_library library, const char *weights,
+                        kvc_session *tight) {
   char saved[4096], path[5000], name[view_bytes];
   snprintf(saved, sizeof saved, "%s/saved", place);
   snprintf(path, sizeof path, "%s/altered", place);
@@ -135,11 +137,15 @@ static void state_files(kvc_session *tight) {
   ALTERED_STATE(view_bytes, "\n\x01", "\n\x02", KVC_INCOMPATIBLE); /* version */
   ALTERED_STATE(view_bytes, "paged<16>", "paged<32>", KVC_INCOMPATIBLE);
   ALTERED_STATE(60, "", "", KVC_IO);
-  ALTERED_STATE(100, "", "", KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
+  ALTERED_STATE(100, "", "", KVC_IO);
+  REFUSED(kvc_sequence_restore, (session, 2, saved),
+          KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
   REFUSED(kvc_sequence_restore, (tight, 0, saved), KVC_OUT_OF_CAPACITY);
   REFUSED(kvc_sequence_copy, (session, 0, tight, 0), KVC_OUT_OF_CAPACITY);
   memset(name, 'x', sizeof name);
   name[sizeof name - 1] = 0;
+  REFUSED(kvc_sequence_save, (session, 0, name), KVC_IO);
+  name[sizeof name - 2] = '/';
   REFUSED(kvc_sequence_save, (session, 0, name), KVC_IO);
 
   /* A shorter one, for which there is room. */
@@ -147,7 +153,6 @@ static void state_files(kvc_session *tight) {
   CHECK_OK(kvc_forward(tight, &chunk, 1, NULL, 0));
   CHECK_OK(kvc_sequence_save(tight, 0, saved));
   CHECK_OK(kvc_sequence_remove(tight, 0));
-  ALTERED_STATE(100, "", "", KVC_IO);
   ALTERED_STATE(view_bytes, "\x09", "\x0b", KVC_IO); /* a token: checksum */
   FILE *file;
   alter(saved, path, view_bytes, "", "");
@@ -157,6 +162,20 @@ static void state_files(kvc_session *tight) {
   CHECK((file = fopen(path, "rb+")) && fseek(file, 87, SEEK_SET) == 0 &&
         fputc(0xff, file) == 0xff && !fclose(file));
   REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO); /* length < 0 */
+
+  /* A token that the model does not have, under the right checksum. */
+  kvc_model *model = NULL;
+  kvc_session *other = NULL;
+  const int32_t high = fake_vocab;
+  library.vocab = fake_vocab + 1;
+  CHECK_OK(kvc_model_open(&library, weights, &model));
+  CHECK_OK(kvc_session_create(model, NULL, &other));
+  chunk = (kvc_chunk){0, &high, 1, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(other, &chunk, 1, NULL, 0));
+  CHECK_OK(kvc_sequence_save(other, 0, path));
+  REFUSED(kvc_sequence_restore, (session, 2, path), KVC_IO);
+  kvc_session_destroy(other);
+  kvc_model_close(model);
 }
 
 static void *never(void *user, int64_t bytes) {
@@ -201,6 +220,13 @@ static void sessions(const kvc_model *model) {
   change;                                                                      \
   INVALID(kvc_session_create, (model, &params, &made))
   INVALID_PARAMS(params.size = 1);
+  struct {
+    kvc_session_params known;
+    int64_t newer;
+  } longer = {.newer = 1};
+  kvc_session_params_init(&longer.known);
+  longer.known.size = sizeof longer;
+  INVALID(kvc_session_create, (model, &longer.known, &made));
   INVALID_PARAMS(params.sequences = 0);
   INVALID_PARAMS(params.capacity = 161);
   INVALID_PARAMS(params.threads = -1);
@@ -267,6 +293,7 @@ static void each_sequence(kvc_session *small) {
   INVALID(kvc_sequence_save, (NULL, 0, place));
   INVALID(kvc_sequence_save, (session, 3, place));
   INVALID(kvc_sequence_save, (session, 0, NULL));
+  INVALID(kvc_sequence_save, (session, 0, ""));
   REFUSED(kvc_sequence_save, (session, 0, "/absent/state"), KVC_IO);
   REFUSED(kvc_sequence_save, (session, 0, place), KVC_IO); /* a folder */
   snprintf(path, sizeof path, "%s/long", place);
@@ -274,6 +301,7 @@ static void each_sequence(kvc_session *small) {
   INVALID(kvc_sequence_restore, (NULL, 0, path));
   INVALID(kvc_sequence_restore, (session, 3, path));
   INVALID(kvc_sequence_restore, (session, 0, NULL));
+  INVALID(kvc_sequence_restore, (session, 0, ""));
   INVALID(kvc_sequence_restore, (session, 0, path)); /* not empty */
   REFUSED(kvc_sequence_restore, (session, 2, "absent"), KVC_IO);
   REFUSED(kvc_sequence_restore, (session, 2, place), KVC_IO);
@@ -310,8 +338,15 @@ static void forwards(void) {
   INVALID(kvc_forward, (NULL, &good, 1, logits, 2));
   INVALID(kvc_forward, (session, NULL, 1, logits, 2));
   INVALID(kvc_forward, (session, &good, 0, logits, 2));
+  INVALID(kvc_forward, (session, &good, 4, logits, 2));
   INVALID(kvc_forward, (session, &good, 1, logits, 1));
   INVALID(kvc_forward, (session, &good, 1, NULL, 2));
+  INVALID(kvc_forward, (session, &good, 1, (char *)logits + 4, 2));
+  kvc_chunk over = {1, (int32_t *)logits, 2, KVC_OUTPUTS_ALL};
+  memset(logits, 0, sizeof logits);
+  INVALID(kvc_forward, (session, &over, 1, logits, 2));
+  memcpy(logits, &good, sizeof good);
+  INVALID(kvc_forward, (session, (kvc_chunk *)logits, 1, logits, 2));
   INVALID(kvc_plan, (NULL, &good, 1, &info));
   INVALID(kvc_plan, (session, NULL, 1, &info));
   INVALID(kvc_plan, (session, &good, 0, &info));
@@ -342,6 +377,7 @@ static void samples(void) {
   INVALID(kvc_sampler_sample, (NULL, row, &token));
   INVALID(kvc_sampler_sample, (sampler, NULL, &token));
   INVALID(kvc_sampler_sample, (sampler, row, NULL));
+  INVALID(kvc_sampler_sample, (sampler, (char *)row + 4, &token));
   row[3] = 1e308 * 10;
   INVALID(kvc_sampler_sample, (sampler, row, &token));
   for (int i = 0; i < fake_vocab; ++i)
@@ -421,7 +457,7 @@ void test_refusals(const char *folder) {
   strangers(library, weights);
   sessions(model);
   each_sequence(small);
-  state_files(tight);
+  state_files(library, weights, tight);
   forwards();
   samples();
   goes_on();

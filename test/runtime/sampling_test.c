@@ -4,6 +4,10 @@
 
 #include <math.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 static kvc_sampler *create(double temperature, int64_t top_k, double top_p,
                            uint64_t seed, int64_t vocab, kvc_type type) {
   kvc_sampler *sampler = NULL;
@@ -152,11 +156,14 @@ static void rejects_parameters(void) {
                "expected top_k to be in 1..19, or 0 for all, but got 20");
   CHECK_PARAMS(params.top_p = 0,
                "expected top_p to be above 0 and at most 1, but got 0");
+  CHECK_PARAMS(params.top_p = 1 + 0x1p-52,
+               "expected top_p to be above 0 and at most 1, but got "
+               "1.0000000000000002");
   CHECK_PARAMS(params.top_p = 1.5,
                "expected top_p to be above 0 and at most 1, but got 1.5");
   CHECK_PARAMS(params.size = 41,
                "expected kvc_sampler_params.size to be set by its init "
-               "function (at most 40), but got 41");
+               "function (a multiple of 8 in 40..1024), but got 41");
   CHECK_FAILS(kvc_sampler_create(NULL, 0, KVC_TYPE_F32, &sampler),
               KVC_INVALID_ARGUMENT,
               "expected vocab to be in 1..2147483647, but got 0");
@@ -169,6 +176,41 @@ static void rejects_parameters(void) {
   CHECK(sampler == NULL);
 }
 
+/* Traps, flushed denormals and rounding of the caller's thread neither reach a
+ * choice nor come back changed. */
+static void keeps_float_environment(void) {
+#if defined(__x86_64__)
+  const double tiny[] = {0, 0x1p-1060, -1}, nan_row[] = {0, NAN, -1};
+  kvc_sampler *samplers[] = {create(0, 0, 1, 0, 3, KVC_TYPE_F64),
+                             create(1, 1, 1, 0, 3, KVC_TYPE_F64)};
+  kvc_sampler_params params;
+  kvc_sampler_params_init(&params);
+  params.temperature = NAN;
+  unsigned saved = _mm_getcsr();
+  /* Upwards, flush, no denormals; invalid operations and divisions trap. */
+  const unsigned odd = 0xdfc0 & ~0x280u;
+  int32_t tokens[2] = {-1, -1};
+  kvc_status row_statuses[2], statuses[3];
+  kvc_sampler *sampler = NULL;
+  _mm_setcsr(odd);
+  for (int i = 0; i < 2; ++i) {
+    row_statuses[i] = kvc_sampler_sample(samplers[i], tiny, &tokens[i]);
+    statuses[i] = kvc_sampler_sample(samplers[i], nan_row, &tokens[i]);
+  }
+  statuses[2] = kvc_sampler_create(&params, 3, KVC_TYPE_F64, &sampler);
+  unsigned left = _mm_getcsr();
+  _mm_setcsr(saved);
+  CHECK_EQUAL(left, odd);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_EQUAL(row_statuses[i], KVC_OK);
+    CHECK_EQUAL(tokens[i], 1);
+    kvc_sampler_destroy(samplers[i]);
+  }
+  for (int i = 0; i < 3; ++i)
+    CHECK_EQUAL(statuses[i], KVC_INVALID_ARGUMENT);
+#endif
+}
+
 void test_sampling(const char *folder) {
   (void)folder;
   greedy();
@@ -176,4 +218,5 @@ void test_sampling(const char *folder) {
   extremes();
   rejects_rows();
   rejects_parameters();
+  keeps_float_environment();
 }

@@ -3,6 +3,7 @@
 #include "fake_model.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
@@ -34,7 +35,7 @@ static void rejects_parameters(const kvc_model *model) {
                "z80");
   CHECK_PARAMS(params.size = 0, KVC_INVALID_ARGUMENT,
                "expected kvc_session_params.size to be set by its init "
-               "function (at most 48), but got 0");
+               "function (a multiple of 8 in 48..1024), but got 0");
   CHECK_FAILS(kvc_session_create(NULL, NULL, &session), KVC_INVALID_ARGUMENT,
               "expected model to be given, but got NULL");
   CHECK_FAILS(kvc_session_create(model, NULL, NULL), KVC_INVALID_ARGUMENT,
@@ -83,6 +84,44 @@ static void rejects_sizes(const char *folder) {
   library.workspace_bytes = (int64_t)1 << 60;
   CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
               "no memory for a workspace of 1152921504606846976 bytes");
+  kvc_model_close(model);
+}
+
+/* What the process has touched at most, in bytes. */
+static int64_t touched(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_maxrss * 1024;
+}
+
+/* A session that is refused touches no tables: they would take 64 MB here. Where
+ * calloc itself touches what it gives (a sanitizer's), that can't be seen. */
+static void refuses_before_touching(const char *folder) {
+  int64_t start = touched();
+  void *volatile untouched = calloc(64 << 20, 1);
+  free(untouched);
+  if (touched() - start > 32 << 20)
+    return;
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  library.page_bytes = (int64_t)1 << 40;
+  kvc_session *session = NULL;
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.threads = 1;
+  params.sequences = 4 << 20;
+  int64_t before = touched();
+  CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
+  params.pool_pages = params.sequences + 1;
+  CHECK_FAILS(kvc_session_create(model, &params, &session),
+              KVC_INVALID_ARGUMENT,
+              "expected pool_pages to be in 1..4194304 (1 for each of 4194304 "
+              "sequences), or 0 for all of them, but got 4194305");
+  params.pool_pages = 1;
+  library.page_bytes = 1;
+  library.workspace_bytes = (int64_t)1 << 60;
+  CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
+  CHECK(touched() - before < 32 << 20);
   kvc_model_close(model);
 }
 
@@ -165,12 +204,35 @@ static void keeps_its_model(const char *folder) {
   kvc_session *session = NULL;
   CHECK_OK(kvc_session_create(model, NULL, &session));
   kvc_model_close(model);
+  kvc_model_close(model); /* ignored */
+  kvc_session *late = NULL;
+  CHECK_FAILS(kvc_session_create(model, NULL, &late), KVC_INVALID_ARGUMENT,
+              "expected model to be an open model, but got a closed one");
+  kvc_model_info info;
+  kvc_model_info_init(&info);
+  CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,
+              "expected model to be an open model, but got a closed one");
   int32_t token = 7;
   double row[fake_vocab], expected[fake_vocab];
   kvc_chunk chunk = {0, &token, 1, KVC_OUTPUTS_LAST};
   CHECK_OK(kvc_forward(session, &chunk, 1, row, 1));
   fake_expected_row(&token, 1, expected);
   CHECK(memcmp(row, expected, sizeof row) == 0);
+  kvc_session_destroy(session);
+}
+
+/* What is no handle of its kind is not destroyed. */
+static void ignores_strangers(const kvc_model *model) {
+  kvc_session *session = NULL;
+  kvc_sampler *sampler = NULL;
+  CHECK_OK(kvc_session_create(model, NULL, &session));
+  CHECK_OK(kvc_sampler_create(NULL, fake_vocab, KVC_TYPE_F64, &sampler));
+  kvc_session_destroy((kvc_session *)(void *)model);
+  kvc_session_destroy((kvc_session *)(void *)sampler);
+  kvc_model_close((kvc_model *)(void *)session);
+  kvc_sampler_destroy((kvc_sampler *)(void *)session);
+  CHECK_OK(kvc_session_reset(session));
+  kvc_sampler_destroy(sampler);
   kvc_session_destroy(session);
 }
 
@@ -216,9 +278,11 @@ void test_session(const char *folder) {
   kvc_library library;
   rejects_a_level_that_does_not_run(folder);
   rejects_sizes(folder);
+  refuses_before_touching(folder);
   keeps_its_model(folder);
   kvc_model *model = fake_model_open(&library, &shape, folder);
   rejects_parameters(model);
+  ignores_strangers(model);
   keeps_lengths(model);
   side_by_side(model);
   kvc_model_close(model);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static const fake_shape contiguous = {160, 160, 32, KVC_TYPE_F64};
 static const fake_shape paged = {160, 16, 32, KVC_TYPE_F64};
@@ -86,6 +87,18 @@ static void goes_on(const fake_shape *shape, const char *folder) {
   kvc_model_close(model);
 }
 
+/* Gives the file its checksum. */
+static void seal(char *bytes, int64_t count) {
+  uint32_t sum = UINT32_MAX;
+  for (int64_t i = 0; i < count - 4; ++i) {
+    sum ^= (uint8_t)bytes[i];
+    for (int bit = 0; bit < 8; ++bit)
+      sum = sum >> 1 ^ (sum & 1 ? 0x82f63b78 : 0);
+  }
+  sum = ~sum;
+  memcpy(bytes + count - 4, &sum, 4);
+}
+
 /* Every byte altered, every shorter file, a longer one. */
 static void refuses_damage(const kvc_model *model, const char *folder) {
   kvc_session *session = create(model, 0, 0);
@@ -101,22 +114,40 @@ static void refuses_damage(const kvc_model *model, const char *folder) {
     write_file(path, bytes, count);
     kvc_status status = kvc_sequence_restore(session, 0, path);
     CHECK(status == KVC_IO ||
-          (i < header_bytes &&
-           (status == KVC_INCOMPATIBLE || status == KVC_OUT_OF_CAPACITY)));
+          (i < header_bytes - 8 && status == KVC_INCOMPATIBLE));
     bytes[i] ^= 0x10;
     check_empty(session, 0);
   }
   char message[8192];
   for (int64_t shorter = 0; shorter < count; ++shorter) {
     write_file(path, bytes, shorter);
-    sprintf(message, "%s: can't read it: it ends too early", path);
+    if (shorter < header_bytes)
+      sprintf(message, "%s: can't read it: it ends too early", path);
+    else
+      sprintf(message,
+              "%s: expected 20 positions of 20 bytes and 92 bytes around them, "
+              "but the file has %d",
+              path, (int)shorter);
     CHECK_FAILS(kvc_sequence_restore(session, 0, path), KVC_IO, message);
     check_empty(session, 0);
   }
   write_file(path, bytes, count + 1);
-  sprintf(message, "%s: expected the file to end after 20 positions", path);
+  sprintf(message,
+          "%s: expected 20 positions of 20 bytes and 92 bytes around them, but "
+          "the file has 493",
+          path);
   CHECK_FAILS(kvc_sequence_restore(session, 0, path), KVC_IO, message);
   check_empty(session, 0);
+  /* A token that the model does not have, in a file that is whole. */
+  char token = bytes[header_bytes + 4];
+  bytes[header_bytes + 4] = fake_vocab;
+  seal(bytes, count);
+  write_file(path, bytes, count);
+  sprintf(message, "%s: expected token 1 to be in 0..18, but got 19", path);
+  CHECK_FAILS(kvc_sequence_restore(session, 0, path), KVC_IO, message);
+  check_empty(session, 0);
+  bytes[header_bytes + 4] = token;
+  seal(bytes, count);
   write_file(path, bytes, count);
   CHECK_OK(kvc_sequence_restore(session, 0, path));
   sprintf(message, "expected sequence 0 to be empty, but it holds 20 tokens");
@@ -255,8 +286,38 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   CHECK_FAILS(kvc_sequence_save(session, 0, path), KVC_IO, message);
   sprintf(message, "%s: can't open it: No such file or directory", path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
-  sprintf(message, "%s: can't read it: Is a directory", folder);
+  sprintf(message, "%s: expected a regular file", folder);
   CHECK_FAILS(kvc_sequence_restore(session, 1, folder), KVC_IO, message);
+  CHECK_FAILS(kvc_sequence_restore(session, 1, ""), KVC_INVALID_ARGUMENT,
+              "expected path to name a file, but got \"\"");
+  CHECK_FAILS(kvc_sequence_save(session, 1, ""), KVC_INVALID_ARGUMENT,
+              "expected path to name a file, but got \"\"");
+
+  /* The longest name that the folder takes. */
+  snprintf(path, sizeof path, "%s/%0255d", folder, 7);
+  CHECK_OK(kvc_sequence_save(session, 0, path));
+  CHECK_EQUAL(files_in(folder), files + 1);
+  CHECK_OK(kvc_sequence_restore(session, 1, path));
+  CHECK_OK(kvc_sequence_remove(session, 1));
+  remove(path);
+
+  /* A FIFO has no writer to wait for. */
+  snprintf(path, sizeof path, "%s/fifo", folder);
+  remove(path);
+  CHECK(mkfifo(path, 0600) == 0);
+  sprintf(message, "%s: expected a regular file", path);
+  CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
+
+  /* Of a long path a message has the end, and the reason. */
+  memset(path, '/', sizeof path);
+  memcpy(path + 1000, "absent/state", 13);
+  CHECK_EQUAL(kvc_sequence_restore(session, 1, path), KVC_IO);
+  const char *end = "//absent/state: can't open it: No such file or directory";
+  CHECK(strncmp(kvc_last_error(), ".../", 4) == 0);
+  CHECK(strcmp(kvc_last_error() + strlen(kvc_last_error()) - strlen(end), end) ==
+        0);
+  CHECK_EQUAL(kvc_sequence_save(session, 1, path), KVC_IO);
+  CHECK(strstr(kvc_last_error(), "beside it: No such file or directory"));
   kvc_session_destroy(session);
 }
 

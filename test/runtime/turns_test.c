@@ -1,7 +1,8 @@
 /* One thread at a time uses a session: another one's calls are refused and
- * change nothing; a callback of the same thread can ask. */
+ * change nothing; a callback of the same thread can ask, but not change. */
 #include "check.h"
 #include "fake_model.h"
+#include "view.h"
 
 #include <pthread.h>
 
@@ -87,6 +88,89 @@ static void refuses_others(const kvc_model *model) {
   kvc_session_destroy(v.other);
 }
 
+/* Changes by a callback are refused and change nothing. */
+typedef struct meddler {
+  kvc_session *session, *other;
+  kvc_sampler *sampler;
+  const char *folder;
+  int callbacks;
+} meddler;
+
+static int meddle(void *user, int32_t token) {
+  meddler *m = user;
+  kvc_session *session = m->session;
+  kvc_chunk chunk = {1, text, 1, KVC_OUTPUTS_NONE};
+  const int64_t order[] = {1, 0};
+  static view before, after;
+  char path[4096];
+  (void)token;
+  snprintf(path, sizeof path, "%s/meddled", m->folder);
+  CHECK_OK(kvc_sequence_save(session, 1, path));
+  view_take(session, m->folder, &before);
+  /* Sequence 0 has a copy, and 1 alone the page that both had. */
+  CHECK_EQUAL(before.sequences[0].shared_pages, 0);
+  CHECK_EQUAL(before.sequences[1].shared_pages, 0);
+#define CHECK_REFUSED(call)                                                    \
+  CHECK_FAILS(call, KVC_BUSY,                                                  \
+              "expected no change of a session by a callback of kvc_generate " \
+              "that is using it")
+  CHECK_REFUSED(kvc_session_reset(session));
+  CHECK_REFUSED(kvc_session_reorder(session, order, 2));
+  CHECK_REFUSED(kvc_sequence_truncate(session, 0, 0));
+  CHECK_REFUSED(kvc_sequence_remove(session, 0));
+  CHECK_REFUSED(kvc_sequence_fork(session, 0, 1));
+  CHECK_REFUSED(kvc_sequence_copy(session, 0, session, 1));
+  CHECK_REFUSED(kvc_sequence_copy(m->other, 0, session, 0));
+  CHECK_REFUSED(kvc_sequence_restore(session, 2, path));
+  CHECK_REFUSED(kvc_forward(session, &chunk, 1, NULL, 0));
+  CHECK_REFUSED(kvc_generate(session, 1, text, 4, 2, NULL, NULL, 0, NULL, NULL,
+                             NULL, NULL));
+  kvc_session_destroy(session);
+  kvc_sampler_destroy(m->sampler);
+  view_take(session, m->folder, &after);
+  CHECK(memcmp(&before, &after, sizeof before) == 0);
+  CHECK_OK(kvc_sequence_copy(session, 0, m->other, 0));
+  CHECK_OK(kvc_sequence_remove(m->other, 0));
+  return ++m->callbacks == 3;
+}
+
+static void refuses_callbacks(const kvc_model *model, const char *folder) {
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = view_sequences;
+  params.threads = 1;
+  params.poison = 1;
+  meddler m = {.folder = folder};
+  CHECK_OK(kvc_session_create(model, &params, &m.session));
+  CHECK_OK(kvc_session_create(model, &params, &m.other));
+  CHECK_OK(kvc_sampler_create(NULL, fake_vocab, KVC_TYPE_F64, &m.sampler));
+  kvc_chunk chunk = {0, text, 4, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(m.session, &chunk, 1, NULL, 0));
+  CHECK_OK(kvc_sequence_fork(m.session, 0, 1));
+  CHECK_OK(kvc_generate(m.session, 0, text, 4, 5, m.sampler, NULL, 0, meddle,
+                        &m, NULL, NULL));
+  CHECK_EQUAL(m.callbacks, 3);
+
+  /* What is taken back after a failure is the page that 1 has. */
+  kvc_sequence_info info;
+  kvc_sequence_info_init(&info);
+  CHECK_OK(kvc_sequence_fork(m.session, 1, 0));
+  m.callbacks = 0;
+  fake_broken_row = fake_rows_computed + 2;
+  CHECK_EQUAL(kvc_generate(m.session, 0, text, 4, 5, m.sampler, NULL, 0, meddle,
+                           &m, NULL, NULL),
+              KVC_INVALID_ARGUMENT);
+  fake_broken_row = -1;
+  CHECK_EQUAL(m.callbacks, 2);
+  for (int64_t s = 0; s < 2; ++s) {
+    CHECK_OK(kvc_sequence_query(m.session, s, &info));
+    CHECK_EQUAL(info.shared_pages, 1);
+  }
+  kvc_sampler_destroy(m.sampler);
+  kvc_session_destroy(m.session);
+  kvc_session_destroy(m.other);
+}
+
 /* Threads that don't wait for each other: each call works or is refused. */
 static _Atomic int64_t appended;
 
@@ -122,6 +206,7 @@ void test_turns(const char *folder) {
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
   refuses_others(model);
+  refuses_callbacks(model, folder);
   counts_what_worked(model);
   kvc_model_close(model);
 }

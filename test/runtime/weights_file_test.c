@@ -2,6 +2,8 @@
 #include "check.h"
 #include "fake_model.h"
 
+#include <sys/stat.h>
+
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 static kvc_library library;
 static char path[4096];
@@ -158,7 +160,20 @@ void test_weights_file(const char *folder) {
   survives_damage();
 
   remove(path);
-  expect(KVC_IO, "No such file or directory");
+  expect(KVC_IO, "can't open it: No such file or directory");
+  CHECK(mkfifo(path, 0600) == 0);
+  expect(KVC_IO, "expected a regular file");
+  remove(path);
   snprintf(path, sizeof path, "%s", folder);
   expect(KVC_IO, "expected a regular file");
+  memset(path, '/', 1000);
+  memcpy(path + 1000, "absent", 7);
+  CHECK_EQUAL(open_file(), KVC_IO);
+  CHECK(strstr(kvc_last_error(), "/absent: can't open it: No such file"));
+
+  /* The message before can be an argument. */
+  CHECK_EQUAL(kvc_model_open(&library, kvc_last_error(), &(kvc_model *){NULL}),
+              KVC_IO);
+  CHECK(strstr(kvc_last_error(), ": can't open it: No such file or directory: "
+                                 "can't open it: No such file or directory"));
 }

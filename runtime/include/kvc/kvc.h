@@ -44,18 +44,24 @@
  * session and sampler as they were. kvc_last_error() says what was expected and
  * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
  *
+ * Structs that carry their size are set by their init functions, which are
+ * inline so that the size is the one that the application was compiled with: its
+ * fields are read and written, and no byte beyond. What an application newer
+ * than the library knows beyond the library's fields must be zero.
+ *
  * Threads. A model can be shared by threads. A session or a sampler belongs to
  * one thread at a time; sessions of one model run side by side. A call with a
  * session that another thread's call is using is KVC_BUSY and does nothing,
- * except that none may run or start when the session is destroyed. What a model
- * computes does not depend on threads, chunks, slices or neighbours in a batch:
- * the logits are the same bits.
+ * except that none may run or start when the session is destroyed. A sampler has
+ * no such check. What a model computes does not depend on threads, chunks,
+ * slices or neighbours in a batch: the logits are the same bits.
  */
 #ifndef KVC_KVC_H
 #define KVC_KVC_H
 
 #include <kvc/abi.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define KVC_API __attribute__((visibility("default")))
@@ -116,7 +122,9 @@ typedef struct kvc_model kvc_model;
  * stay loaded while the model or a session of it lives; `weights_path` names the
  * .safetensors file that was written with it, which is mapped read-only. The
  * caller closes the model. The file's identity is read from its header and not
- * computed again: a byte that has changed in the weights goes unnoticed.
+ * computed again: a byte that has changed in the weights goes unnoticed. Until
+ * the model and its sessions are gone the file must not be written to or cut;
+ * another one may be renamed to its path.
  * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
  * file has another identity or size, or this machine lacks a CPU feature that
  * every level of the library needs; KVC_IO when the file can't be read, is
@@ -125,8 +133,8 @@ KVC_API kvc_status kvc_model_open(const kvc_library *library,
                                   const char *weights_path,
                                   kvc_model **out_model);
 
-/* Closes a model; NULL is fine. Sessions that are still alive keep its weights
- * mapped until the last one is destroyed. */
+/* Closes a model, which no call takes then; NULL is fine. Sessions that are still
+ * alive go on and keep its weights mapped until the last one is destroyed. */
 KVC_API void kvc_model_close(kvc_model *model);
 
 typedef struct kvc_model_info {
@@ -153,7 +161,12 @@ typedef struct kvc_model_info {
   int64_t cache_bytes_per_position;
 } kvc_model_info;
 
-KVC_API void kvc_model_info_init(kvc_model_info *info);
+static inline void kvc_model_info_init(kvc_model_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_model_query(const kvc_model *model,
                                    kvc_model_info *out_info);
 
@@ -177,7 +190,13 @@ typedef struct kvc_session_params {
   int64_t pool_pages;
 } kvc_session_params;
 
-KVC_API void kvc_session_params_init(kvc_session_params *params);
+static inline void kvc_session_params_init(kvc_session_params *params) {
+  if (!params)
+    return;
+  memset(params, 0, sizeof *params);
+  params->size = (uint32_t)sizeof *params;
+  params->sequences = 1;
+}
 
 /* Creates a session whose sequences are empty. `params` NULL means the
  * defaults. Cache memory is reserved in full here, but takes physical memory
@@ -189,7 +208,8 @@ KVC_API kvc_status kvc_session_create(const kvc_model *model,
                                       const kvc_session_params *params,
                                       kvc_session **out_session);
 
-/* Destroys a session and joins its threads; NULL is fine. */
+/* Destroys a session and joins its threads; NULL is fine. Does nothing in a
+ * callback of a kvc_generate that is using the session. */
 KVC_API void kvc_session_destroy(kvc_session *session);
 
 typedef struct kvc_session_info {
@@ -209,11 +229,17 @@ typedef struct kvc_session_info {
   int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
 } kvc_session_info;
 
-KVC_API void kvc_session_info_init(kvc_session_info *info);
+static inline void kvc_session_info_init(kvc_session_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_session_query(const kvc_session *session,
                                      kvc_session_info *out_info);
 
-/* The positions that each sequence of this session can hold. */
+/* The positions that each sequence of this session can hold. They never change,
+ * so that this is never KVC_BUSY. */
 KVC_API kvc_status kvc_session_capacity(const kvc_session *session,
                                         int64_t *out_capacity);
 
@@ -259,8 +285,9 @@ KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
                                        int64_t count, int32_t *out_tokens);
 
 /* Saves a sequence, its tokens with their keys and values, to a file that only
- * its owner can read. It is written aside and renamed at the end: on an error
- * what stood at `path` still does. KVC_IO is the one error of files. */
+ * its owner can read. It is written aside, in the same folder, and renamed at the
+ * end: it replaces what stood at `path`, a link included, and on an error that
+ * still stands. KVC_IO is the one error of files. */
 KVC_API kvc_status kvc_sequence_save(const kvc_session *session,
                                      int64_t sequence, const char *path);
 
@@ -284,7 +311,12 @@ typedef struct kvc_sequence_info {
   int64_t shared_pages; /* of these, held by other sequences, too */
 } kvc_sequence_info;
 
-KVC_API void kvc_sequence_info_init(kvc_sequence_info *info);
+static inline void kvc_sequence_info_init(kvc_sequence_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 KVC_API kvc_status kvc_sequence_query(const kvc_session *session,
                                       int64_t sequence,
                                       kvc_sequence_info *out_info);
@@ -312,7 +344,8 @@ typedef struct kvc_chunk {
  *   chunks       [chunk_count], at least one, no sequence twice
  *   logits       [rows, vocab] row-major, of the model's arithmetic type; a row
  *                for each token chosen by `outputs`, in the order of chunks and
- *                then of tokens. NULL is fine when no row is wanted.
+ *                then of tokens. NULL is fine when no row is wanted. Aligned
+ *                to its elements, and apart from chunks and tokens.
  *   logits_rows  rows that `logits` has room for; room left over is not touched
  *
  * Errors: KVC_OUT_OF_CAPACITY when a chunk does not fit its sequence, or the
@@ -332,7 +365,12 @@ typedef struct kvc_plan_info {
   int64_t free_pages;   /* of the pool, before the call */
 } kvc_plan_info;
 
-KVC_API void kvc_plan_info_init(kvc_plan_info *info);
+static inline void kvc_plan_info_init(kvc_plan_info *info) {
+  if (!info)
+    return;
+  memset(info, 0, sizeof *info);
+  info->size = (uint32_t)sizeof *info;
+}
 
 /* Makes the checks of kvc_forward, with the same errors, and nothing else:
  * kvc_forward with the same chunks and logits of `logits_rows` rows succeeds
@@ -350,7 +388,13 @@ typedef struct kvc_sampler_params {
   uint64_t seed;
 } kvc_sampler_params;
 
-KVC_API void kvc_sampler_params_init(kvc_sampler_params *params);
+static inline void kvc_sampler_params_init(kvc_sampler_params *params) {
+  if (!params)
+    return;
+  memset(params, 0, sizeof *params);
+  params->size = (uint32_t)sizeof *params;
+  params->top_p = 1;
+}
 
 /* Chooses tokens from rows of logits. At temperature 0 the first maximum.
  * Otherwise the scores are divided by the temperature; top_k keeps every score
@@ -371,18 +415,22 @@ typedef struct kvc_sampler kvc_sampler;
 KVC_API kvc_status kvc_sampler_create(const kvc_sampler_params *params,
                                       int64_t vocab, kvc_type type,
                                       kvc_sampler **out_sampler);
+
+/* Destroys a sampler; NULL is fine. Does nothing in a callback of a kvc_generate
+ * that is using it. */
 KVC_API void kvc_sampler_destroy(kvc_sampler *sampler);
 
-/* Chooses a token from one row of logits [vocab]. Minus infinity is a token of
- * probability zero; NaN, plus infinity, or a row of nothing but minus infinity
- * is KVC_INVALID_ARGUMENT. */
+/* Chooses a token from one row of logits [vocab], aligned to its elements. Minus
+ * infinity is a token of probability zero; NaN, plus infinity, or a row of
+ * nothing but minus infinity is KVC_INVALID_ARGUMENT. */
 KVC_API kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
                                       int32_t *out_token);
 
 /* Generation -------------------------------------------------------------- */
 
 /* Receives each new token; a result other than 0 ends the generation after it.
- * Must not call functions that change the session. */
+ * It can ask the session about itself; a function that would change the session
+ * is KVC_BUSY. It must return: not by longjmp, and not by an exception. */
 typedef int (*kvc_token_callback)(void *user, int32_t token);
 
 /* Appends `prompt` to a sequence and then generates up to `count` tokens, each
@@ -398,7 +446,7 @@ typedef int (*kvc_token_callback)(void *user, int32_t token);
  *   out_tokens   [count], may be NULL; the new tokens, without the prompt. Each
  *                is written when it is chosen, so that after a failure those
  *                before it are there
- *   out_count    may be NULL; how many there are
+ *   out_count    may be NULL; how many there are. Not written after a failure
  *
  * When a row can't be sampled (see kvc_sampler_sample), sequence and sampler go
  * back to where they were before the call. */
