@@ -200,31 +200,25 @@ static void refuses_strangers(const char *folder) {
   kvc_session_destroy(stranger);
   kvc_model_close(other_model);
 
-  kvc_model *contiguous_model = fake_model_open(&other, &contiguous, folder);
-  stranger = create(contiguous_model, 0, 0);
-  sprintf(message,
-          "%s: expected identity 01080f161d242b32... with layout contiguous (the "
-          "model's), but got 01080f161d242b32... with layout paged<16>",
-          path);
-  CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
-              message);
-  check_empty(stranger, 0);
-  kvc_session_destroy(stranger);
-  kvc_model_close(contiguous_model);
-
   /* Pages of another size are another layout. */
   static const fake_shape larger = {160, 32, 32, KVC_TYPE_F64};
-  kvc_model *larger_model = fake_model_open(&other, &larger, folder);
-  stranger = create(larger_model, 0, 0);
-  sprintf(message,
-          "%s: expected identity 01080f161d242b32... with layout paged<32> (the "
-          "model's), but got 01080f161d242b32... with layout paged<16>",
-          path);
-  CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
-              message);
-  check_empty(stranger, 0);
-  kvc_session_destroy(stranger);
-  kvc_model_close(larger_model);
+  const struct {
+    const fake_shape *shape;
+    const char *layout;
+  } layouts[] = {{&contiguous, "contiguous"}, {&larger, "paged<32>"}};
+  for (int i = 0; i < 2; ++i) {
+    other_model = fake_model_open(&other, layouts[i].shape, folder);
+    stranger = create(other_model, 0, 0);
+    sprintf(message,
+            "%s: expected identity 01080f161d242b32... with layout %s (the "
+            "model's), but got 01080f161d242b32... with layout paged<16>",
+            path, layouts[i].layout);
+    CHECK_FAILS(kvc_sequence_restore(stranger, 0, path), KVC_INCOMPATIBLE,
+                message);
+    check_empty(stranger, 0);
+    kvc_session_destroy(stranger);
+    kvc_model_close(other_model);
+  }
 
   int64_t count = read_file(path, bytes);
   bytes[8] = 2;

@@ -40,9 +40,9 @@
  *
  * Errors. A function that can fail returns a kvc_status and writes results
  * through its out_ parameters only on KVC_OK, except where its comment says
- * otherwise. A call that fails leaves model,
- * session and sampler as they were. kvc_last_error() says what was expected and
- * what came. NULL where a pointer is required is KVC_INVALID_ARGUMENT.
+ * otherwise. A call that fails leaves model, session and sampler as they were.
+ * kvc_last_error() says what was expected and what came. NULL where a pointer is
+ * required is KVC_INVALID_ARGUMENT.
  *
  * Structs that carry their size are set by their init functions, which are
  * inline so that the size is the one that the application was compiled with: its
