@@ -29,7 +29,9 @@ kvc_status openFile(const char *path, int *file, int64_t *bytes) {
   if (fstat(*file, &status) != 0)
     result = failFile(path, "read it", strerror(errno));
   else if (!S_ISREG(status.st_mode))
-    result = fail(KVC_IO, "%s: expected a regular file", ShownPath(path).text);
+    result = fail(KVC_IO, "%s: expected a regular file, but got %s",
+                  ShownPath(path).text,
+                  S_ISDIR(status.st_mode) ? "a folder" : "something else");
   if (result != KVC_OK)
     close(*file);
   else

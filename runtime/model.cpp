@@ -12,13 +12,6 @@
 namespace kvc {
 namespace {
 
-// True for the layouts of abi.h, whose pages hold every position. Another one may
-// forget some.
-bool keepsPositions(const char *layout) {
-  return layout && (strcmp(layout, "contiguous") == 0 ||
-                    strncmp(layout, "paged<", 6) == 0);
-}
-
 // What later code relies on; a compiler that keeps the ABI passes.
 kvc_status checkLibrary(const kvc_library *library,
                         int64_t *cacheBytesPerPosition) {
@@ -101,9 +94,8 @@ kvc_status checkLibrary(const kvc_library *library,
                 "bits",
                 library->name);
   int64_t held;
-  if (keepsPositions(library->layout) &&
-      (!multiply(library->positions_per_page, *cacheBytesPerPosition, &held) ||
-       held > library->page_bytes))
+  if (!multiply(library->positions_per_page, *cacheBytesPerPosition, &held) ||
+      held > library->page_bytes)
     return fail(KVC_INCOMPATIBLE,
                 "library %s: expected page_bytes (%lld) to hold "
                 "positions_per_page (%lld) positions of %lld bytes",

@@ -67,11 +67,9 @@ int64_t roomOf(const kvc_session *session, int64_t sequence) {
 
 kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
                                int64_t *out_length) {
-  Turn turn(session, Use::reading);
+  Turn turn(session, Use::reading, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   if (!out_length)
     return failNull("out_length");
   *out_length = session->lengths[sequence];
@@ -80,11 +78,9 @@ kvc_status kvc_sequence_length(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                  int64_t length) {
-  Turn turn(session, Use::changing);
+  Turn turn(session, Use::changing, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   if (length < 0 || length > session->lengths[sequence])
     return fail(KVC_INVALID_ARGUMENT,
                 "expected length to be in 0..%lld (that of sequence %lld), but "
@@ -101,11 +97,9 @@ kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence) {
 }
 
 kvc_status kvc_sequence_fork(kvc_session *session, int64_t from, int64_t to) {
-  Turn turn(session, Use::changing);
+  Turn turn(session, Use::changing, from);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, from))
-    return status;
   if (kvc_status status = checkSequence(session, to))
     return status;
   shareSequence(session, from, to);
@@ -161,11 +155,9 @@ kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
 kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
                                int64_t first, int64_t count,
                                int32_t *out_tokens) {
-  Turn turn(session, Use::reading);
+  Turn turn(session, Use::reading, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   int64_t length = session->lengths[sequence];
   if (first < 0 || first > length)
     return fail(KVC_INVALID_ARGUMENT,
@@ -193,11 +185,9 @@ kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_query(const kvc_session *session, int64_t sequence,
                               kvc_sequence_info *out_info) {
-  Turn turn(session, Use::reading);
+  Turn turn(session, Use::reading, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   if (!out_info)
     return failNull("out_info");
   kvc_sequence_info info;

@@ -262,11 +262,9 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
 
 kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
                              const char *path) {
-  Turn turn(session, Use::reading);
+  Turn turn(session, Use::reading, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   if (kvc_status status = checkPath(path, "path"))
     return status;
   // In the same folder, so that it can be renamed, under a name of its own, since
@@ -297,11 +295,9 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
 
 kvc_status kvc_sequence_restore(kvc_session *session, int64_t sequence,
                                 const char *path) {
-  Turn turn(session, Use::changing);
+  Turn turn(session, Use::changing, sequence);
   if (turn.status != KVC_OK)
     return turn.status;
-  if (kvc_status status = checkSequence(session, sequence))
-    return status;
   if (kvc_status status = checkPath(path, "path"))
     return status;
   if (session->lengths[sequence] != 0)

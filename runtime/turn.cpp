@@ -23,6 +23,12 @@ Turn::Turn(const kvc_session *session, Use use)
                             "kvc_generate that is using it");
 }
 
+Turn::Turn(const kvc_session *session, Use use, int64_t sequence)
+    : Turn(session, use) {
+  if (status == KVC_OK)
+    status = checkSequence(session, sequence);
+}
+
 Turn::~Turn() {
   if (held)
     held->owner.store(nullptr, std::memory_order_release);

@@ -14,11 +14,13 @@ enum class Use { reading, changing };
 class Turn {
 public:
   Turn(const kvc_session *session, Use use);
+  // For a call that names a sequence.
+  Turn(const kvc_session *session, Use use, int64_t sequence);
   ~Turn();
   Turn(const Turn &) = delete;
   Turn &operator=(const Turn &) = delete;
 
-  // KVC_OK; or `session` is none, or is in use.
+  // KVC_OK; or `session` is none, or is in use, or has no such sequence.
   kvc_status status;
 
 private:

@@ -17,14 +17,16 @@ MappedFile::~MappedFile() {
 }
 
 kvc_status MappedFile::open(const std::string &path) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO would wait for its writer until we can see that it is one.
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return fail(KVC_IO, "%s: cannot open the file: %s", path.c_str(),
                 strerror(errno));
-  struct stat status;
+  struct stat status = {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(file);
-    return fail(KVC_IO, "%s: expected a regular file", path.c_str());
+    return fail(KVC_IO, "%s: expected a regular file, but got %s", path.c_str(),
+                S_ISDIR(status.st_mode) ? "a folder" : "something else");
   }
   size = static_cast<size_t>(status.st_size);
   void *mapping = nullptr; // an empty file can't be mapped and needs no mapping

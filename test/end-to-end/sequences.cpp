@@ -46,7 +46,7 @@ kvc_session *create(kvc_model *model, int64_t sequences, int32_t threads,
   kvc_session_params params;
   kvc_session_params_init(&params);
   params.sequences = sequences;
-  params.capacity = std::min(kCapacity, (*model).library->capacity);
+  params.capacity = std::min(kCapacity, model->library->capacity);
   params.threads = threads;
   params.poison = 1;
   params.pool_pages = pages;

@@ -1,7 +1,7 @@
-// A layout for tests of what such layouts may promise: a ring. A sequence has
-// the memory of 16 positions, and each position is written over the one 16
-// before it. Attention still reads all positions up to a token's own; for those
-// that are forgotten it finds newer ones.
+// A layout for tests of what such layouts may promise: a ring. Of the memory of
+// #kvc.contiguous it uses the first 16 positions, and each position is written
+// over the one 16 before it. Attention still reads all positions up to a token's
+// own; for those that are forgotten it finds newer ones.
 #include "test/lib/ForgettingLayout.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,24 +21,24 @@ public:
   static constexpr StringLiteral name = "kvc_test.forgetting";
 
   int64_t getPositionsPerPage(CacheType cache) const {
-    return llvm::alignTo(cache.getCapacity(), kLanes);
+    return layout().getPositionsPerPage(cache);
   }
   int64_t getPageBytes(CacheType cache) const {
-    return layout().getPageBytes(ring(cache));
+    return layout().getPageBytes(cache);
   }
   int64_t getPagePadding(CacheType cache) const {
-    return layout().getPagePadding(ring(cache));
+    return layout().getPagePadding(cache);
   }
   Value emitKeyIndex(OpBuilder &builder, Location loc, CacheType cache,
                      Value layer, Value head, Value place,
                      Value element) const {
-    return layout().emitKeyIndex(builder, loc, ring(cache), layer, head,
+    return layout().emitKeyIndex(builder, loc, cache, layer, head,
                                  placeInRing(builder, loc, place), element);
   }
   Value emitValueIndex(OpBuilder &builder, Location loc, CacheType cache,
                        Value layer, Value head, Value place,
                        Value element) const {
-    return layout().emitValueIndex(builder, loc, ring(cache), layer, head,
+    return layout().emitValueIndex(builder, loc, cache, layer, head,
                                    placeInRing(builder, loc, place), element);
   }
   bool isExact() const { return false; }
@@ -49,12 +49,6 @@ private:
 
   LayoutAttrInterface layout() const {
     return ContiguousAttr::get(getContext());
-  }
-  // The memory of `cache` is that of a contiguous cache of kKept positions.
-  CacheType ring(CacheType cache) const {
-    return CacheType::get(getContext(), cache.getLayers(), cache.getKvHeads(),
-                          kKept, cache.getKeyWidth(), cache.getValueWidth(),
-                          cache.getElementType(), layout());
   }
   static Value placeInRing(OpBuilder &builder, Location loc, Value place) {
     Value kept = arith::ConstantIndexOp::create(builder, loc, kKept);

@@ -47,19 +47,6 @@ static void describes_itself(const char *folder) {
   kvc_model_close(NULL);
 }
 
-/* Pages of a layout that forgets hold fewer positions than they serve. */
-static void opens_other_layouts(const char *folder) {
-  kvc_library library;
-  kvc_model *model = fake_model_open(&library, &shape, folder);
-  char path[4096];
-  kvc_model_close(model);
-  snprintf(path, sizeof path, "%s/fake.safetensors", folder);
-  library.layout = "forgetting";
-  library.page_bytes = 256;
-  CHECK_OK(kvc_model_open(&library, path, &model));
-  kvc_model_close(model);
-}
-
 static void rejects_arguments(void) {
   kvc_library library;
   kvc_model *model = NULL;
@@ -145,7 +132,6 @@ void test_model(const char *folder) {
   CHECK(strcmp(kvc_status_string(KVC_OUT_OF_CAPACITY), "out of capacity") == 0);
   CHECK(strcmp(kvc_status_string((kvc_status)99), "unknown status") == 0);
   describes_itself(folder);
-  opens_other_layouts(folder);
   rejects_arguments();
   rejects_libraries();
 }

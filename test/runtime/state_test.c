@@ -280,7 +280,7 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   CHECK_FAILS(kvc_sequence_save(session, 0, path), KVC_IO, message);
   sprintf(message, "%s: can't open it: No such file or directory", path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
-  sprintf(message, "%s: expected a regular file", folder);
+  sprintf(message, "%s: expected a regular file, but got a folder", folder);
   CHECK_FAILS(kvc_sequence_restore(session, 1, folder), KVC_IO, message);
   CHECK_FAILS(kvc_sequence_restore(session, 1, ""), KVC_INVALID_ARGUMENT,
               "expected path to name a file, but got \"\"");
@@ -299,7 +299,7 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   snprintf(path, sizeof path, "%s/fifo", folder);
   remove(path);
   CHECK(mkfifo(path, 0600) == 0);
-  sprintf(message, "%s: expected a regular file", path);
+  sprintf(message, "%s: expected a regular file, but got something else", path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
 
   /* Of a long path a message has the end, and the reason. */

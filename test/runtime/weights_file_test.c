@@ -162,10 +162,10 @@ void test_weights_file(const char *folder) {
   remove(path);
   expect(KVC_IO, "can't open it: No such file or directory");
   CHECK(mkfifo(path, 0600) == 0);
-  expect(KVC_IO, "expected a regular file");
+  expect(KVC_IO, "expected a regular file, but got something else");
   remove(path);
   snprintf(path, sizeof path, "%s", folder);
-  expect(KVC_IO, "expected a regular file");
+  expect(KVC_IO, "expected a regular file, but got a folder");
   memset(path, '/', 1000);
   memcpy(path + 1000, "absent", 7);
   CHECK_EQUAL(open_file(), KVC_IO);

@@ -1,5 +1,6 @@
-"""mutants.py FILE.mlir COUNT SEED FOLDER: whatever of a program's mutants the
-compiler accepts, by either lowering, must give the full prefix's bits.
+"""mutants.py FILE.mlir COUNT SEED FOLDER [OPTION]: whatever of a program's mutants
+the compiler (with OPTION) accepts, by either lowering, must give the full prefix's
+bits.
 
 A mutant has one to three changes: another value as an operand, a line moved,
 written twice or left out, another number. Memory is NaN where nobody wrote.
@@ -14,11 +15,12 @@ import sys
 
 def mutate(text, rng):
     lines = text.split("\n")
-    names = re.findall(r"%\w+", text)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         ops = [i for i, line in enumerate(lines) if re.match(r" *(%|scf.yield|return)", line)]
         at = rng.choice(ops)
         line = lines[at]
+        start = max(i for i in range(at) if "func.func" in lines[i])
+        names = re.findall(r"%\w+", "\n".join(lines[start:at]))
 
         def replace(pattern, text_of):
             found = list(re.finditer(pattern, line))
@@ -45,7 +47,8 @@ def run(*command):
 
 
 def main():
-    source, count, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    source, count, seed, folder, *option = sys.argv[1:]
+    count, seed = int(count), int(seed)
     rng = random.Random(seed)
     with open(source) as file:
         text = file.read()
@@ -56,7 +59,7 @@ def main():
             file.write(mutate(text, rng))
         shutil.rmtree(out, ignore_errors=True)
         lowering = rng.choice([[], ["--emit=reference"]])
-        compiled = run("kvc-opt", mutant, *lowering, "--target=cpu:native", "-o", out)
+        compiled = run("kvc-opt", mutant, *lowering, *option, "--target=cpu:native", "-o", out)
         if compiled.returncode == 1 and "error: " in compiled.stderr:
             rejected += 1
             continue
