@@ -9,6 +9,8 @@
 #define JSON_NOEXCEPTION 1
 #include <nlohmann/json.hpp>
 
+#include <unordered_set>
+
 using namespace kvc::tokenizer;
 
 namespace {
@@ -23,6 +25,7 @@ public:
 
   size_t errorOffset = 0;
   bool tooDeep = false;
+  std::string repeated; ///< the path of a key that its object has twice
 
   bool null() override { return add({}); }
   bool boolean(bool value) override {
@@ -45,7 +48,7 @@ public:
   bool binary(binary_t &) override { return false; }
   bool start_object(size_t) override { return open(JsonValue::Object); }
   bool start_array(size_t) override { return open(JsonValue::Array); }
-  bool end_object() override { return close(); }
+  bool end_object() override { return checkKeys() && close(); }
   bool end_array() override { return close(); }
   bool key(string_t &key) override {
     path.back()->keys.push_back(std::move(key));
@@ -79,6 +82,24 @@ private:
     path.pop_back();
     return true;
   }
+  bool checkKeys() {
+    std::unordered_set<std::string_view> keys;
+    for (const std::string &key : path.back()->keys)
+      if (!keys.insert(key).second) {
+        for (size_t i = 0; i + 1 < path.size(); ++i)
+          appendStep(repeated, *path[i]);
+        repeated += repeated.empty() ? key : '.' + key;
+        return false;
+      }
+    return true;
+  }
+  // The way to the item that is open.
+  static void appendStep(std::string &text, const JsonValue &value) {
+    if (value.kind == JsonValue::Array)
+      text += '[' + std::to_string(value.items.size() - 1) + ']';
+    else
+      text += text.empty() ? value.keys.back() : '.' + value.keys.back();
+  }
 
   JsonValue &root;
   std::vector<JsonValue *> path;
@@ -98,6 +119,9 @@ kvc_status kvc::tokenizer::readJson(const std::string &path, JsonValue &root) {
   if (builder.tooDeep)
     return fail(KVC_IO, "%s: expected values at most %zu deep, but got more",
                 path.c_str(), Builder::maxDepth);
+  if (!builder.repeated.empty())
+    return fail(KVC_IO, "%s: %s: expected each key once, but it is repeated",
+                path.c_str(), builder.repeated.c_str());
   return fail(KVC_IO,
               "%s: expected JSON, but it is malformed at byte %zu of %zu",
               path.c_str(), builder.errorOffset, bytes.size());
@@ -150,6 +174,7 @@ kvc_status JsonField::isA(JsonValue::Kind kind) const {
   static constexpr const char *names[] = {
       "null",     "true or false", "an integer", "a number",
       "a string", "an array",      "an object"};
+  static_assert(std::size(names) == JsonValue::Object + 1);
   return value->kind == kind ? KVC_OK : expected(names[kind]);
 }
 
