@@ -19,6 +19,7 @@
 using namespace kvc::tokenizer;
 
 static constexpr char tokensKey[] = "tokenizer.ggml.tokens";
+static constexpr char mergesKey[] = "tokenizer.ggml.merges";
 
 // How SentencePiece writes a space, U+2581.
 static constexpr char spaceMark[] = "\xE2\x96\x81";
@@ -107,8 +108,25 @@ static kvc_status readAdd(const GgufMetadata &metadata, std::string_view key,
   return KVC_OK;
 }
 
+// Merges in the order of the file; absent ones are none.
+static kvc_status readMerges(const GgufMetadata &metadata,
+                             const Vocabulary &vocabulary, MergeTable &merges) {
+  std::string where = metadata.where(mergesKey);
+  std::vector<std::string_view> pairs;
+  KVC_TRY(metadata.read(mergesKey, pairs));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    size_t space = pairs[i].find(' ');
+    if (space == std::string_view::npos)
+      return fail(KVC_IO, "%s: expected two tokens, but got %s",
+                  indexed(where, i).c_str(), quotedText(pairs[i]).c_str());
+    KVC_TRY(vocabulary.addMerge(where, pairs[i].substr(0, space),
+                                pairs[i].substr(space + 1), i, merges));
+  }
+  return KVC_OK;
+}
+
 //===----------------------------------------------------------------------===//
-// Byte-level BPE: merges in the order of the file
+// Byte-level BPE: merges as the file lists them
 //===----------------------------------------------------------------------===//
 
 static kvc_status readByteLevel(const GgufMetadata &metadata,
@@ -134,29 +152,18 @@ static kvc_status readByteLevel(const GgufMetadata &metadata,
     tokenizer.normaliser.push_back({NormaliserStep::Nfc, "", "", false});
   addsBos = preTokenizer->addsBos;
 
-  constexpr char mergesKey[] = "tokenizer.ggml.merges";
-  std::string where = metadata.where(mergesKey);
-  std::vector<std::string_view> merges;
-  KVC_TRY(metadata.read(mergesKey, merges));
   if (!metadata.has(mergesKey))
     return fail(KVC_IO, "%s: expected an array of strings, but got nothing",
-                where.c_str());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    size_t space = merges[i].find(' ');
-    if (space == std::string_view::npos)
-      return fail(KVC_IO, "%s: expected two tokens, but got %s",
-                  indexed(where, i).c_str(), quotedText(merges[i]).c_str());
-    KVC_TRY(vocabulary.addMerge(where, merges[i].substr(0, space),
-                                merges[i].substr(space + 1), i,
-                                tokenizer.merges));
-  }
+                metadata.where(mergesKey).c_str());
+  KVC_TRY(readMerges(metadata, vocabulary, tokenizer.merges));
   tokenizer.byteLevel = true;
   return vocabulary.finish({}, preTokenizer->ignoreMerges, tokenizer);
 }
 
 //===----------------------------------------------------------------------===//
 // SentencePiece: any two symbols whose whole is a token merge, the highest
-// score first and equal ones from left to right
+// score first and equal ones from left to right. Some converters wrote scores
+// that are all equal, and the order as merges: where there are any, they count.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -167,10 +174,11 @@ public:
   ScoredMerges(const Vocabulary &vocabulary, Tokenizer &tokenizer)
       : vocabulary(vocabulary), tokenizer(tokenizer) {}
 
-  /// Adds every pair that makes token `id`.
-  void add(int32_t id, uint32_t rank) {
+  /// Adds every pair that makes token `id`; whether there is one.
+  bool add(int32_t id, uint32_t rank) {
     std::string_view whole =
         vocabulary.entries()[static_cast<size_t>(id)].spelling;
+    size_t before = tokenizer.merges.size();
     for (size_t cut = utf8Step(whole).length; cut < whole.size();
          cut += utf8Step(whole.substr(cut)).length) {
       int32_t left = symbol(whole.substr(0, cut));
@@ -178,6 +186,7 @@ public:
       if (right >= 0)
         tokenizer.merges.insert(left, right, {rank, id});
     }
+    return tokenizer.merges.size() != before;
   }
 
 private:
@@ -219,9 +228,9 @@ static std::vector<uint32_t> ranks(const std::vector<float> &scores) {
   return places;
 }
 
-static kvc_status readSentencePiece(const GgufMetadata &metadata,
-                                    const Vocabulary &vocabulary,
-                                    Tokenizer &tokenizer) {
+static kvc_status readScores(const GgufMetadata &metadata,
+                             const Vocabulary &vocabulary,
+                             Tokenizer &tokenizer) {
   constexpr char scoresKey[] = "tokenizer.ggml.scores";
   const std::vector<Vocabulary::Entry> &entries = vocabulary.entries();
   std::vector<float> scores;
@@ -231,15 +240,12 @@ static kvc_status readSentencePiece(const GgufMetadata &metadata,
         KVC_IO, "%s: expected one score for each of %zu tokens, but got %zu",
         metadata.where(scoresKey).c_str(), entries.size(), scores.size());
 
-  tokenizer.byteFallback = true;
-  NormaliserStep toSpace{NormaliserStep::Replace, spaceMark, " ", false};
-  KVC_TRY(vocabulary.finish({toSpace}, /*wholeWords=*/false, tokenizer));
-
   // Longer pieces would make the search for their merges slow; trained ones
   // have some tens of bytes.
   constexpr size_t maxBytes = 4096;
   std::vector<uint32_t> rank = ranks(scores);
   ScoredMerges merges(vocabulary, tokenizer);
+  std::vector<uint32_t> used; // of the tokens that merges make
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!std::isfinite(scores[i]))
       return fail(KVC_IO, "%s: expected a finite score, but got %f",
@@ -251,9 +257,28 @@ static kvc_status readSentencePiece(const GgufMetadata &metadata,
       return fail(KVC_IO, "%s: expected at most %zu bytes, but got %zu",
                   indexed(metadata.where(tokensKey), i).c_str(), maxBytes,
                   entries[i].spelling.size());
-    merges.add(static_cast<int32_t>(i), rank[i]);
+    if (merges.add(static_cast<int32_t>(i), rank[i]))
+      used.push_back(rank[i]);
   }
+  if (used.size() > 1 &&
+      std::equal(used.begin() + 1, used.end(), used.begin()))
+    return fail(KVC_IO,
+                "%s: expected scores that order the merges, or "
+                "tokenizer.ggml.merges, but all are equal and there are none",
+                metadata.where(scoresKey).c_str());
   return KVC_OK;
+}
+
+static kvc_status readSentencePiece(const GgufMetadata &metadata,
+                                    const Vocabulary &vocabulary,
+                                    Tokenizer &tokenizer) {
+  tokenizer.byteFallback = true;
+  NormaliserStep toSpace{NormaliserStep::Replace, spaceMark, " ", false};
+  KVC_TRY(vocabulary.finish({toSpace}, /*wholeWords=*/false, tokenizer));
+  KVC_TRY(readMerges(metadata, vocabulary, tokenizer.merges));
+  return tokenizer.merges.size() != 0
+             ? KVC_OK
+             : readScores(metadata, vocabulary, tokenizer);
 }
 
 // Spaces in front of a text and inside it.

@@ -43,19 +43,19 @@ private:
   bool ended = false;
 };
 
-// Bytes of a number by its type; 0: not a number.
-static uint64_t sizeOf(uint32_t type) {
-  static constexpr uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return type < sizeof sizes ? sizes[type] : 0;
-}
-
-static const char *nameOf(uint32_t type) {
-  static constexpr const char *names[] = {
-      "a uint8",  "an int8",   "a uint16", "an int16", "a uint32",
-      "an int32", "a float32", "a bool",   "a string", "an array",
-      "a uint64", "an int64",  "a float64"};
-  return type < std::size(names) ? names[type] : "an unknown type";
-}
+// By the type's number: its name in messages, and bytes where it is a number.
+static constexpr struct {
+  const char *name, *plural;
+  uint8_t bytes;
+} types[] = {
+    {"a uint8", "uint8", 1},     {"an int8", "int8", 1},
+    {"a uint16", "uint16", 2},   {"an int16", "int16", 2},
+    {"a uint32", "uint32", 4},   {"an int32", "int32", 4},
+    {"a float32", "float32", 4}, {"a bool", "bool", 1},
+    {"a string", "strings", 0},  {"an array", "arrays", 0},
+    {"a uint64", "uint64", 8},   {"an int64", "int64", 8},
+    {"a float64", "float64", 8}};
+static_assert(std::size(types) == GgufMetadata::F64 + 1);
 
 std::string GgufMetadata::where(std::string_view key) const {
   // A key is its own name but where it could not be printed.
@@ -63,34 +63,38 @@ std::string GgufMetadata::where(std::string_view key) const {
   return path + ": " + printed.substr(1, printed.size() - 2);
 }
 
+kvc_status GgufMetadata::readType(Cursor &cursor, Type &type) {
+  uint32_t number = cursor.number<uint32_t>();
+  if (number > F64)
+    return fail(KVC_IO, "expected a type from 0 to %d, but got %u", F64,
+                number);
+  type = static_cast<Type>(number);
+  return KVC_OK;
+}
+
 // Leaves `value` without bytes where the cursor ran out.
 kvc_status GgufMetadata::readValue(Cursor &cursor, Value &value) const {
-  value.type = cursor.number<uint32_t>();
+  KVC_TRY(readType(cursor, value.type));
   if (value.type == String) {
     value.bytes = cursor.string();
     return KVC_OK;
   }
   if (value.type != Array) {
-    value.bytes = cursor.take(sizeOf(value.type));
-    return sizeOf(value.type) != 0 || !cursor.good()
-               ? KVC_OK
-               : fail(KVC_IO, "expected a type from 0 to 12, but got %u",
-                      value.type);
+    value.bytes = cursor.take(types[value.type].bytes);
+    return KVC_OK;
   }
-  value.elementType = cursor.number<uint32_t>();
+  KVC_TRY(readType(cursor, value.elementType));
   value.count = cursor.number<uint64_t>();
   size_t begin = cursor.offset();
-  if (uint64_t size = sizeOf(value.elementType)) {
+  if (uint64_t size = types[value.elementType].bytes) {
     uint64_t most = UINT64_MAX / size;
     cursor.take(value.count > most ? UINT64_MAX : value.count * size);
   } else if (value.elementType == String) {
     for (uint64_t i = 0; i < value.count && cursor.good(); ++i)
       cursor.string();
-  } else if (cursor.good()) {
-    return fail(KVC_IO,
-                "expected an array of numbers or strings, but got one "
-                "of type %u",
-                value.elementType);
+  } else {
+    return fail(KVC_IO, "expected an array of numbers or strings, but got one "
+                        "of arrays");
   }
   value.bytes = cursor.since(begin);
   return KVC_OK;
@@ -141,10 +145,10 @@ const GgufMetadata::Value *GgufMetadata::find(std::string_view key) const {
 kvc_status GgufMetadata::wrongType(std::string_view key, const char *expected,
                                    const Value &value) const {
   if (value.type == Array)
-    return fail(KVC_IO, "%s: expected %s, but got an array of type %u",
-                where(key).c_str(), expected, value.elementType);
+    return fail(KVC_IO, "%s: expected %s, but got an array of %s",
+                where(key).c_str(), expected, types[value.elementType].plural);
   return fail(KVC_IO, "%s: expected %s, but got %s", where(key).c_str(),
-              expected, nameOf(value.type));
+              expected, types[value.type].name);
 }
 
 kvc_status GgufMetadata::read(std::string_view key,
@@ -218,8 +222,9 @@ kvc_status GgufMetadata::read(std::string_view key, int64_t &out) const {
     }
     return fail(KVC_IO, "%s: expected an integer below 2^63, but got more",
                 where(key).c_str());
+  default:
+    return wrongType(key, "an integer", *value);
   }
-  return wrongType(key, "an integer", *value);
 }
 
 kvc_status GgufMetadata::read(std::string_view key,

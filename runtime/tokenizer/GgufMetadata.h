@@ -35,20 +35,23 @@ public:
   /// File and key, as messages begin.
   std::string where(std::string_view key) const;
 
-private:
+  /// By the number that stands in the file.
   // clang-format off
   enum Type : uint32_t {
     U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64
   };
   // clang-format on
+
+private:
   struct Value {
-    uint32_t type;
-    uint32_t elementType = 0; ///< of an array
-    uint64_t count = 0;       ///< of an array
-    std::string_view bytes;   ///< a string's own, otherwise the encoded ones
+    Type type = U8;
+    Type elementType = U8;  ///< of an array
+    uint64_t count = 0;     ///< of an array
+    std::string_view bytes; ///< a string's own, otherwise the encoded ones
   };
   class Cursor;
 
+  static kvc_status readType(Cursor &cursor, Type &type);
   kvc_status readValue(Cursor &cursor, Value &value) const;
   kvc_status wrongType(std::string_view key, const char *expected,
                        const Value &value) const;

@@ -2,9 +2,10 @@
 
 byte     byte-level, GPT-2's words       byte/tokenizer.json, byte.gguf
 llama3   byte-level, Llama 3's words     llama3/tokenizer.json, llama3.gguf
-spm      SentencePiece, byte fallback    spm/tokenizer.json, spm.gguf
+spm      SentencePiece, byte fallback    spm/tokenizer.json, spm.gguf,
+                                         spm-merges.gguf (equal scores)
 
-Both forms of one kind have the same ids.
+All forms of one kind have the same ids.
 """
 
 import json
@@ -180,6 +181,14 @@ def spm_gguf():
     }  # fmt: skip
 
 
+def spm_merges_gguf():
+    """As some converters wrote it: the order stands in the merges alone."""
+    return spm_gguf() | {
+        "tokenizer.ggml.scores": ("float32s", [0.0] * len(spm_tokens())),
+        "tokenizer.ggml.merges": ("strings", SPM_MERGES),
+    }  # fmt: skip
+
+
 def gguf_bytes(metadata):
     """A GGUF file of version 3 with this metadata and no tensors."""
 
@@ -219,6 +228,7 @@ def main():
     (folder / "byte.gguf").write_bytes(gguf_bytes(byte_gguf()))
     (folder / "llama3.gguf").write_bytes(gguf_bytes(llama3_gguf()))
     (folder / "spm.gguf").write_bytes(gguf_bytes(spm_gguf()))
+    (folder / "spm-merges.gguf").write_bytes(gguf_bytes(spm_merges_gguf()))
 
 
 if __name__ == "__main__":

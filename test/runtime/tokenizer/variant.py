@@ -20,6 +20,7 @@ KINDS = {
     "byte.gguf": tiny.byte_gguf,
     "llama3.gguf": tiny.llama3_gguf,
     "spm.gguf": tiny.spm_gguf,
+    "spm-merges.gguf": tiny.spm_merges_gguf,
 }
 
 
