@@ -72,8 +72,7 @@ std::vector<int32_t> Text::encodeChat(const std::string &message) const {
 }
 
 bool Text::isEnd(int32_t token) const {
-  return tokenizer && token < kvc_tokenizer_vocab(tokenizer) &&
-         kvc_tokenizer_is_end(tokenizer, token);
+  return tokenizer && kvc_tokenizer_is_end(tokenizer, token);
 }
 
 void Text::begin(const std::vector<int32_t> &prompt) {

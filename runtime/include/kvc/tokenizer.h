@@ -58,7 +58,8 @@ void kvc_tokenizer_close(kvc_tokenizer *tokenizer);
  * sentence, never NULL, valid until the next failing call on this thread. */
 const char *kvc_tokenizer_last_error(void);
 
-/* The number of ids: tokens are 0 to this number less one. */
+/* The number of ids: tokens are 0 to this number less one, not every one of
+ * which need have a token. */
 int64_t kvc_tokenizer_vocab(const kvc_tokenizer *tokenizer);
 
 /* The token that begins or ends a text, as the model's files name it; -1 where
@@ -94,9 +95,11 @@ kvc_status kvc_tokenizer_encode(const kvc_tokenizer *tokenizer,
  *   out_text       [room] bytes, no zero byte is added; NULL is fine where room
  *                  is 0
  *   out_bytes      the length of the text
+ * An id that no token has gives no text: a model's head may have more rows than
+ * its tokenizer has tokens.
  * Errors: KVC_OUT_OF_CAPACITY where the text does not fit: *out_bytes is the
- * room it needs, nothing else is written. KVC_INVALID_ARGUMENT: a token is not
- * of the vocabulary. */
+ * room it needs, nothing else is written. KVC_INVALID_ARGUMENT: a token is
+ * negative. */
 kvc_status kvc_tokenizer_decode(const kvc_tokenizer *tokenizer,
                                 const int32_t *tokens, int64_t count,
                                 int skip_special, char *out_text, int64_t room,
@@ -119,7 +122,7 @@ void kvc_decoder_destroy(kvc_decoder *decoder);
 
 /* Adds a token. *out_text, [*out_bytes] bytes and perhaps none, belongs to the
  * decoder and is valid until its next call. KVC_INVALID_ARGUMENT: the token is
- * not of the vocabulary. */
+ * negative. */
 kvc_status kvc_decoder_push(kvc_decoder *decoder, int32_t token,
                             const char **out_text, int64_t *out_bytes);
 
