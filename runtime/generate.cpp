@@ -117,6 +117,8 @@ kvc_status run(const Request &request, int64_t *made) {
       request.tokens[*made] = token;
     ++*made;
     bool stopped = request.callback && request.callback(request.user, token);
+    if ((status = checkSession(session))) // the callback may have forked
+      return status;
     if (stopped || *made == request.count || isStop(request, token))
       return KVC_OK;
     chunk = {request.sequence, &token, 1, KVC_OUTPUTS_LAST};

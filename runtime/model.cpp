@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "cancellation.h"
 #include "cpu.h"
 #include "error.h"
 #include "file.h"
@@ -138,6 +139,7 @@ using namespace kvc;
 
 kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
                           kvc_model **out_model) {
+  Uncancelled uncancelled;
   if (!library)
     return failNull("library");
   if (kvc_status status = checkPath(weights_path, "weights_path"))

@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "cancellation.h"
 #include "cpu.h"
 #include "error.h"
 #include "memory.h"
@@ -8,6 +9,7 @@
 #include "turn.h"
 
 #include <new>
+#include <unistd.h>
 
 namespace kvc {
 namespace {
@@ -144,12 +146,21 @@ int64_t metadataBytes(const kvc_session *session) {
 
 } // namespace
 
+bool isInherited(const kvc_session *session) {
+  return session->process != getpid();
+}
+
 kvc_status checkSession(const kvc_session *session) {
   if (!session)
     return failNull("session");
   if (session->tag != kvc_session::sessionTag)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected session to be a session, but got another thing");
+  if (isInherited(session))
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected a session that this process created, but got one that "
+                "it inherited from process %d by fork",
+                int(session->process));
   return KVC_OK;
 }
 
@@ -169,6 +180,7 @@ using namespace kvc;
 kvc_status kvc_session_create(const kvc_model *model,
                               const kvc_session_params *params,
                               kvc_session **out_session) {
+  Uncancelled uncancelled;
   if (kvc_status status = checkModel(model))
     return status;
   if (!out_session)
@@ -186,6 +198,7 @@ kvc_status kvc_session_create(const kvc_model *model,
     return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
   auto *session = new (memory) kvc_session{};
   session->tag = kvc_session::sessionTag;
+  session->process = getpid();
   session->model = model;
   retainModel(model);
   if (kvc_status status = fill(session, values)) {
@@ -197,9 +210,13 @@ kvc_status kvc_session_create(const kvc_model *model,
 }
 
 void kvc_session_destroy(kvc_session *session) {
-  if (!session || session->tag != kvc_session::sessionTag || session->owner)
+  Uncancelled uncancelled;
+  if (!session || session->tag != kvc_session::sessionTag || isInUse(session))
     return;
-  destroyThreads(session->threads);
+  if (isInherited(session))
+    forgetThreads(session->threads);
+  else
+    destroyThreads(session->threads);
   unmap(&session->logits);
   unmap(&session->workspace);
   deallocate(session->outputs);

@@ -8,10 +8,12 @@
 #include "threads.h"
 
 #include <atomic>
+#include <sys/types.h>
 
 struct kvc_session {
   static constexpr uint32_t sessionTag = 0x7363766b; // "kvcs"
   uint32_t tag;
+  pid_t process; // that created it: a forked child has none of its threads
   mutable std::atomic<const void *> owner; // the thread that uses it, see turn.h
   const kvc_model *model;
   const kvc_kernels *kernels;
@@ -42,7 +44,9 @@ struct kvc_session {
 
 namespace kvc {
 
-// Error unless `session` is a session.
+// Whether a parent of this process created it.
+bool isInherited(const kvc_session *session);
+// Error unless `session` is a session of this process.
 kvc_status checkSession(const kvc_session *session);
 // Error unless it has the sequence.
 kvc_status checkSequence(const kvc_session *session, int64_t sequence);

@@ -226,6 +226,10 @@ void destroyThreads(ThreadPool *pool) {
   wakeSleepers(pool);
   for (int32_t i = 0; i < pool->started; ++i)
     pthread_join(pool->workers[i], nullptr);
+  forgetThreads(pool);
+}
+
+void forgetThreads(ThreadPool *pool) {
   deallocate(pool->workers);
   deallocate(pool);
 }

@@ -17,6 +17,8 @@ int32_t allowedCpus();
 // A pool of `threads` in 1..maxThreads, of which the caller of a region is one.
 kvc_status createThreads(int32_t threads, ThreadPool **out_pool);
 void destroyThreads(ThreadPool *pool); // NULL is fine
+// Destroys the pool of a parent process, whose threads this one doesn't have.
+void forgetThreads(ThreadPool *pool);
 
 // Regions run one after another, from one thread at a time; a task starts none.
 const kvc_executor *executorOf(ThreadPool *pool);

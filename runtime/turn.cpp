@@ -6,6 +6,11 @@ namespace kvc {
 
 static thread_local char self; // its address stands for the thread
 
+bool isInUse(const kvc_session *session) {
+  const void *owner = session->owner.load(std::memory_order_relaxed);
+  return owner && (owner == &self || !isInherited(session));
+}
+
 Turn::Turn(const kvc_session *session, Use use)
     : status(checkSession(session)) {
   if (status != KVC_OK)

@@ -8,9 +8,9 @@ import os
 import re
 import sys
 
-folder, trace = map(os.path.realpath, sys.argv[1:])
+folder, trace = sys.argv[1:]
 with open(trace) as file:
-    reached = {os.path.realpath(line.strip()) for line in file}
+    reached = {os.path.basename(line.strip()) for line in file}
 
 # A call ends where its parentheses do, and is traced with that line's number.
 PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[()]')
@@ -27,7 +27,7 @@ def errors(path):
             if depth == 0:
                 break
         line = text.count("\n", 0, part.start()) + 1
-        yield f"{path}:{line}", text[call.start():].split("\n")[0]
+        yield f"{os.path.basename(path)}:{line}", text[call.start():].split("\n")[0]
 
 
 paths = sorted(set(glob.glob(f"{folder}/*.cpp") + glob.glob(f"{folder}/*.h"))
@@ -35,7 +35,7 @@ paths = sorted(set(glob.glob(f"{folder}/*.cpp") + glob.glob(f"{folder}/*.h"))
 every = dict(error for path in paths for error in errors(path))
 missed = sorted(set(every) - reached)
 for place in missed:
-    print(f"not reached: {os.path.relpath(place, folder)}: {every[place]}")
+    print(f"not reached: {place}: {every[place]}")
 print(f"{len(every)} places make an error, {len(missed)} of them are not reached")
 if reached - set(every):
     sys.exit(f"error: traced, but not found: {sorted(reached - set(every))}")

@@ -8,6 +8,7 @@ __attribute__((constructor)) static void openTrace(void) {
   const char *path = getenv("KVC_ERRORS");
   if (!path || !(out = fopen(path, "a")))
     abort();
+  setvbuf(out, NULL, _IOLBF, 0); /* a forked child's lines, too */
 }
 
 void traceError(const char *file, int line) {

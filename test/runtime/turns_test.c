@@ -1,10 +1,15 @@
 /* One thread at a time uses a session: another one's calls are refused and
- * change nothing; a callback of the same thread can ask, but not change. */
+ * change nothing; a callback of the same thread can ask, but not change. A forked
+ * child, which has none of the threads, is refused, and a thread that is cancelled
+ * ends its turn. */
 #include "check.h"
 #include "fake_model.h"
 #include "view.h"
 
+#include <glob.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const fake_shape shape = {160, 16, 32, KVC_TYPE_F64};
 static const int32_t text[] = {1, 5, 2, 7};
@@ -202,11 +207,198 @@ static void counts_what_worked(const kvc_model *model) {
   kvc_session_destroy(session);
 }
 
+/* A forked child has the session and none of its threads: every call with it is
+ * refused, and destroying it returns. */
+static void disown(kvc_session *session) {
+  const int64_t order[] = {1, 0};
+  kvc_chunk chunk = {0, text, 1, KVC_OUTPUTS_NONE};
+  char message[200];
+  int64_t length;
+  alarm(60); /* whoever waits for a thread that isn't there waits for ever */
+  snprintf(message, sizeof message,
+           "expected a session that this process created, but got one that it "
+           "inherited from process %d by fork",
+           (int)getppid());
+#define CHECK_INHERITED(call) CHECK_FAILS(call, KVC_INVALID_ARGUMENT, message)
+  CHECK_INHERITED(kvc_forward(session, &chunk, 1, NULL, 0));
+  CHECK_INHERITED(kvc_generate(session, 1, text, 4, 2, NULL, NULL, 0, NULL,
+                               NULL, NULL, NULL));
+  CHECK_INHERITED(kvc_session_reorder(session, order, 2));
+  CHECK_INHERITED(kvc_sequence_length(session, 0, &length));
+  CHECK_INHERITED(kvc_session_capacity(session, &length));
+  kvc_session_destroy(session);
+}
+
+static void check_child(pid_t child) {
+  int status;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A thread's call that lasts until it is told to end. */
+typedef struct lasting {
+  kvc_session *session;
+  int begun[2], end[2]; /* pipes */
+} lasting;
+
+static int last(void *user, int32_t token) {
+  lasting *l = user;
+  char byte = (char)token;
+  CHECK(write(l->begun[1], &byte, 1) == 1 && read(l->end[0], &byte, 1) == 1);
+  return 1;
+}
+
+static void *run_lasting(void *argument) {
+  lasting *l = argument;
+  CHECK_OK(kvc_generate(l->session, 1, text, 4, 5, NULL, NULL, 0, last, l, NULL,
+                        NULL));
+  return NULL;
+}
+
+static int fork_once(void *user, int32_t token) {
+  pid_t *child = user;
+  (void)token;
+  if (*child < 0)
+    *child = fork();
+  return 0;
+}
+
+static void refuses_children(const kvc_model *model) {
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = 2;
+  params.threads = 3;
+  lasting l;
+  CHECK_OK(kvc_session_create(model, &params, &l.session));
+  kvc_chunk chunk = {0, text, 4, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(l.session, &chunk, 1, NULL, 0));
+  pid_t child = fork();
+  if (child == 0) {
+    disown(l.session);
+    /* The model is as good as before. */
+    params.threads = 1;
+    CHECK_OK(kvc_session_create(model, &params, &l.session));
+    CHECK_OK(kvc_forward(l.session, &chunk, 1, NULL, 0));
+    kvc_session_destroy(l.session);
+    _exit(0);
+  }
+  check_child(child);
+
+  /* While another thread's call, which ends with that thread, uses it. */
+  char byte;
+  pthread_t thread;
+  CHECK(pipe(l.begun) == 0 && pipe(l.end) == 0);
+  CHECK(pthread_create(&thread, NULL, run_lasting, &l) == 0);
+  CHECK(read(l.begun[0], &byte, 1) == 1);
+  child = fork();
+  if (child == 0) {
+    disown(l.session);
+    _exit(0);
+  }
+  check_child(child);
+  CHECK(write(l.end[1], "", 1) == 1);
+  CHECK(pthread_join(thread, NULL) == 0);
+
+  /* In the middle of this thread's own call, which fails in the child. */
+  child = -1;
+  int64_t count = 0;
+  kvc_status status = kvc_generate(l.session, 0, text, 4, 5, NULL, NULL, 0,
+                                   fork_once, &child, NULL, &count);
+  if (child == 0) {
+    CHECK_EQUAL(status, KVC_INVALID_ARGUMENT);
+    disown(l.session);
+    _exit(0);
+  }
+  check_child(child);
+  CHECK_EQUAL(status, KVC_OK);
+  CHECK_EQUAL(count, 5);
+  for (int i = 0; i < 2; ++i)
+    CHECK(close(l.begun[i]) == 0 && close(l.end[i]) == 0);
+  kvc_session_destroy(l.session);
+}
+
+/* A thread that is cancelled ends its call first. */
+typedef struct cancelled {
+  kvc_session *session;
+  const char *path;
+  int calls;
+} cancelled;
+
+static void *save_cancelled(void *argument) {
+  cancelled *c = argument;
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  CHECK_OK(kvc_sequence_save(c->session, 0, c->path));
+  ++c->calls;
+  pthread_testcancel();
+  return NULL;
+}
+
+static int cancel(void *user, int32_t token) {
+  (void)user, (void)token;
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  pthread_testcancel();
+  return 0;
+}
+
+static void *generate_cancelled(void *argument) {
+  cancelled *c = argument;
+  CHECK_OK(kvc_generate(c->session, 0, text, 4, 5, NULL, NULL, 0, cancel, NULL,
+                        NULL, NULL));
+  ++c->calls;
+  pthread_testcancel();
+  return NULL;
+}
+
+static void *open_cancelled(void *argument) {
+  cancelled *c = argument;
+  kvc_library library;
+  kvc_model *model = NULL;
+  fake_library_fill(&library, &shape);
+  fake_weights_write(&library, c->path);
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  CHECK_OK(kvc_model_open(&library, c->path, &model));
+  CHECK_OK(kvc_session_create(model, NULL, &c->session));
+  kvc_session_destroy(c->session);
+  kvc_model_close(model);
+  ++c->calls;
+  pthread_testcancel();
+  return NULL;
+}
+
+static void ends_cancelled_calls(const kvc_model *model, const char *folder) {
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = 2;
+  char path[4096], pattern[4200];
+  cancelled c = {.path = path};
+  snprintf(path, sizeof path, "%s/cancelled", folder);
+  snprintf(pattern, sizeof pattern, "%s/.kvc-*", folder);
+  CHECK_OK(kvc_session_create(model, &params, &c.session));
+  kvc_session *session = c.session;
+  void *(*const calls[])(void *) = {generate_cancelled, save_cancelled,
+                                    open_cancelled};
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    void *result;
+    CHECK(pthread_create(&thread, NULL, calls[i], &c) == 0);
+    CHECK(pthread_join(thread, &result) == 0);
+    CHECK_EQUAL(c.calls, i + 1);
+    CHECK(result == PTHREAD_CANCELED);
+    glob_t found;
+    CHECK_EQUAL(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    if (i == 1)
+      CHECK_OK(kvc_sequence_restore(session, 1, path));
+  }
+  kvc_session_destroy(session);
+}
+
 void test_turns(const char *folder) {
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
   refuses_others(model);
   refuses_callbacks(model, folder);
   counts_what_worked(model);
+  refuses_children(model);
+  ends_cancelled_calls(model, folder);
   kvc_model_close(model);
 }

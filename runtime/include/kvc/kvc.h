@@ -54,7 +54,12 @@
  * session that another thread's call is using is KVC_BUSY and does nothing,
  * except that none may run or start when the session is destroyed. A sampler has
  * no such check. What a model computes does not depend on threads, chunks,
- * slices or neighbours in a batch: the logits are the same bits.
+ * slices or neighbours in a batch: the logits are the same bits. A thread that is
+ * cancelled in a call, or in a callback of one, ends after the call.
+ *
+ * Processes. A child made by fork can go on with models and samplers. A session's
+ * threads aren't there: the child can destroy it, and every other call with it is
+ * KVC_INVALID_ARGUMENT.
  */
 #ifndef KVC_KVC_H
 #define KVC_KVC_H
