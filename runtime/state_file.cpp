@@ -267,13 +267,13 @@ kvc_status kvc_sequence_save(const kvc_session *session, int64_t sequence,
     return turn.status;
   if (kvc_status status = checkPath(path, "path"))
     return status;
+  if (kvc_status status = checkReplaceable(path))
+    return status;
   // In the same folder, so that it can be renamed, under a name of its own, since
-  // the folder may not take a longer one than the path's.
+  // the folder may not take a longer one than the path's, which PATH_MAX holds.
   const char *name = strrchr(path, '/');
   size_t folder = name ? size_t(name + 1 - path) : 0;
   char aside[PATH_MAX + 16];
-  if (folder > PATH_MAX)
-    return failFile(path, "create it", reasonOf(ENAMETOOLONG));
   snprintf(aside, sizeof aside, "%.*s.kvc-XXXXXX", int(folder), path);
   int file = mkostemp(aside, O_CLOEXEC);
   if (file < 0)

@@ -66,6 +66,12 @@ int __wrap_fstat(int file, struct stat *status) {
   return fails_now() ? -1 : __real_fstat(file, status);
 }
 
+int __real_stat(const char *path, struct stat *status);
+int __wrap_stat(const char *path, struct stat *status);
+int __wrap_stat(const char *path, struct stat *status) {
+  return file_fails_now() ? -1 : __real_stat(path, status);
+}
+
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -186,7 +192,7 @@ static void files_fail(kvc_session *session, const char *folder) {
   CHECK_OK(kvc_sequence_save(session, 1, path));
   view_take(session, folder, &before);
   COUNT_FILE_FAILURES(failures, kvc_sequence_save(session, 0, path));
-  CHECK_EQUAL(failures, 5); /* mkostemp, write, fsync, close, rename */
+  CHECK_EQUAL(failures, 6); /* stat, mkostemp, write, fsync, close, rename */
   COUNT_FILE_FAILURES(failures, kvc_sequence_restore(session, 2, path));
   CHECK_EQUAL(failures, 4); /* open, and 3 parts of 102 * 20 + 92 bytes */
   int64_t length = 0;
@@ -195,7 +201,7 @@ static void files_fail(kvc_session *session, const char *folder) {
 
   /* Each failed save left the file of before. */
   CHECK_OK(kvc_sequence_save(session, 1, path));
-  for (int i = 1; i <= 5; ++i) {
+  for (int i = 1; i <= 6; ++i) {
     file_countdown = i;
     CHECK_EQUAL(kvc_sequence_save(session, 0, path), KVC_IO);
     file_countdown = 0;

@@ -4,9 +4,11 @@
 #include "fake_model.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const fake_shape contiguous = {160, 160, 32, KVC_TYPE_F64};
 static const fake_shape paged = {160, 16, 32, KVC_TYPE_F64};
@@ -247,6 +249,46 @@ static int files_in(const char *folder) {
   return count;
 }
 
+/* Saving replaces a file or a link to one; what else stood there stays. */
+static void replaces_files_alone(const kvc_model *model, const char *folder) {
+  kvc_session *session = create(model, 0, 0);
+  char path[3][4096], link[4096], message[8192];
+  double row[fake_vocab];
+  append(session, 0, 5, row);
+  snprintf(link, sizeof link, "%s/link", folder);
+  strcpy(path[0], "/dev/null");
+  snprintf(path[1], sizeof path[1], "%s/folder", folder);
+  snprintf(path[2], sizeof path[2], "%s/socket", folder);
+  CHECK(mkdir(path[1], 0700) == 0 && mknod(path[2], S_IFSOCK | 0600, 0) == 0);
+  const char *kinds[] = {"a device", "a folder", "a socket"};
+  for (int i = 0; i < 3; ++i) {
+    struct stat before, after;
+    CHECK(stat(path[i], &before) == 0 && symlink(path[i], link) == 0);
+    const char *names[] = {path[i], link};
+    for (int j = 0; j < 2; ++j) {
+      sprintf(message, "%s: expected a regular file, but got %s", names[j],
+              kinds[i]);
+      CHECK_FAILS(kvc_sequence_save(session, 0, names[j]), KVC_IO, message);
+      CHECK(stat(names[j], &after) == 0 && after.st_ino == before.st_ino);
+    }
+    CHECK(remove(link) == 0);
+  }
+  CHECK(symlink(link, link) == 0);
+  sprintf(message, "%s: can't look at it: %s", link, strerror(ELOOP));
+  CHECK_FAILS(kvc_sequence_save(session, 0, link), KVC_IO, message);
+  CHECK(remove(link) == 0);
+  snprintf(path[0], sizeof path[0], "%s/kept", folder);
+  const char *targets[] = {"absent", path[0]};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(symlink(targets[i], link) == 0);
+    CHECK_OK(kvc_sequence_save(session, 0, link));
+    CHECK_OK(kvc_sequence_restore(session, 1, link));
+    CHECK_OK(kvc_sequence_remove(session, 1));
+    CHECK(remove(link) == 0);
+  }
+  kvc_session_destroy(session);
+}
+
 /* A disk that is full: what stood there stays, and nothing beside it. */
 static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   kvc_session *session = create(model, 0, 0);
@@ -299,8 +341,9 @@ static void keeps_the_old_file(const kvc_model *model, const char *folder) {
   snprintf(path, sizeof path, "%s/fifo", folder);
   remove(path);
   CHECK(mkfifo(path, 0600) == 0);
-  sprintf(message, "%s: expected a regular file, but got something else", path);
+  sprintf(message, "%s: expected a regular file, but got a pipe", path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_IO, message);
+  CHECK_FAILS(kvc_sequence_save(session, 1, path), KVC_IO, message);
 
   /* Of a long path a message has the end, and the reason. */
   memset(path, '/', sizeof path);
@@ -323,5 +366,6 @@ void test_state(const char *folder) {
   kvc_model *model = fake_model_open(&library, &paged, folder);
   refuses_damage(model, folder);
   keeps_the_old_file(model, folder);
+  replaces_files_alone(model, folder);
   kvc_model_close(model);
 }

@@ -162,7 +162,7 @@ void test_weights_file(const char *folder) {
   remove(path);
   expect(KVC_IO, "can't open it: No such file or directory");
   CHECK(mkfifo(path, 0600) == 0);
-  expect(KVC_IO, "expected a regular file, but got something else");
+  expect(KVC_IO, "expected a regular file, but got a pipe");
   remove(path);
   snprintf(path, sizeof path, "%s", folder);
   expect(KVC_IO, "expected a regular file, but got a folder");

@@ -291,8 +291,9 @@ KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
 
 /* Saves a sequence, its tokens with their keys and values, to a file that only
  * its owner can read. It is written aside, in the same folder, and renamed at the
- * end: it replaces what stood at `path`, a link included, and on an error that
- * still stands. KVC_IO is the one error of files. */
+ * end: it replaces a file or a link to a file that stood at `path`, and on an
+ * error that still stands. A folder, a device or a pipe, and links to these, are
+ * refused. KVC_IO is the one error of files. */
 KVC_API kvc_status kvc_sequence_save(const kvc_session *session,
                                      int64_t sequence, const char *path);
 
