@@ -9,7 +9,7 @@ namespace kvc {
 inline constexpr llvm::StringLiteral kCompilerVersion = "kvc 0.1.0";
 
 // Changes whenever the bits of a result may: the order of a reduction, a
-// polynomial, the tile of attention.
+// polynomial, the tile of attention. test/end-to-end/golden.txt has digests of them.
 inline constexpr int kNumericsVersion = 1;
 
 } // namespace kvc
