@@ -3,8 +3,8 @@
 #define KVC_COMPILER_COMPILE_H
 
 #include "compiler/BuildModule.h"
-#include "compiler/Target.h"
-#include "compiler/codegen/Version.h"
+#include "compiler/cpu/Target.h"
+#include "compiler/output/Version.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace kvc {

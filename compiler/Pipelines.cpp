@@ -1,7 +1,13 @@
 #include "compiler/Pipelines.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/Passes.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -47,4 +53,68 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+void kvc::buildLinalgPipeline(OpPassManager &pm) {
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
+  pm.addPass(createDeferCommit());
+  PackWeightsOptions rowMajor;
+  rowMajor.panel = 0;
+  pm.addPass(createPackWeights(rowMajor));
+  pm.addPass(createLowerToLinalg());
+  pm.addPass(createConvertElementwiseToLinalgPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void kvc::buildReferenceBuffersPipeline(OpPassManager &pm) {
+  buildLinalgPipeline(pm);
+  pm.addPass(createExportReference());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  // Each layer gives its rows to the next in a new buffer.
+  bufferize.allowReturnAllocsFromLoops = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  pm.addPass(createCanonicalizerPass());
+  bufferization::buildBufferDeallocationPipeline(
+      pm, bufferization::BufferDeallocationPipelineOptions());
+}
+
+void kvc::buildReferencePipeline(OpPassManager &pm) {
+  buildReferenceBuffersPipeline(pm);
+  pm.addPass(createConvertBufferizationToMemRefPass());
+  pm.addPass(createConvertLinalgToLoopsPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  // Conversions to and from bf16 would else call a function that only newer
+  // libgcc has.
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  pm.addPass(arith::createArithExpandOpsPass(expand));
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void kvc::registerReferencePipelines() {
+  PassPipelineRegistration<>("kvc-linalg-pipeline",
+                             "the reference lowering down to linalg on tensors",
+                             buildLinalgPipeline);
+  PassPipelineRegistration<>(
+      "kvc-reference-buffers-pipeline",
+      "the reference lowering down to linalg and loops on buffers",
+      buildReferenceBuffersPipeline);
+  PassPipelineRegistration<>("kvc-reference-pipeline",
+                             "the reference lowering down to LLVM",
+                             buildReferencePipeline);
 }

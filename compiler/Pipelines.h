@@ -3,7 +3,7 @@
 #ifndef KVC_COMPILER_PIPELINES_H
 #define KVC_COMPILER_PIPELINES_H
 
-#include "compiler/Target.h"
+#include "compiler/cpu/Target.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace kvc {
@@ -23,6 +23,21 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
 
 // From vectors and loops to the LLVM dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm);
+
+// The reference lowering: from a verified kvc module with functions for layers to linalg on tensors,
+// each weight at its row-major place in the packed file.
+void buildLinalgPipeline(mlir::OpPassManager &pm);
+
+// The same, and on until `@forward`, with the signature of
+// `kvc_forward_function`, works on buffers: still loops that can be read.
+void buildReferenceBuffersPipeline(mlir::OpPassManager &pm);
+
+// The same, and on to the LLVM dialect. The code calls malloc, free and libm.
+void buildReferencePipeline(mlir::OpPassManager &pm);
+
+// Registers the three as kvc-linalg-pipeline, kvc-reference-buffers-pipeline
+// and kvc-reference-pipeline.
+void registerReferencePipelines();
 
 } // namespace kvc
 

@@ -1,6 +1,6 @@
 """Prints docs/cache-contract.md: each mistake with what the tool says to it.
 
-usage: make_cache_contract.py FOLDER     (the folder test/compiler/passes/contract)
+usage: make_cache_contract.py FOLDER     (the folder test/compiler/verify/contract)
 
 kvc-opt is taken from PATH. A program of the folder opens with a RUN line and a
 comment "Mistake N: ..."; the diagnostics are those of the program as shown.
@@ -28,7 +28,7 @@ those of the step, too. What a function without a body gives is taken as new.
 A function that others can call starts and ends between two steps.
 
 This page is made by `docs/make_cache_contract.py` from the programs in
-`test/compiler/passes/contract`, and a test compares it with what the tool
+`test/compiler/verify/contract`, and a test compares it with what the tool
 prints. Each program is the smallest with its mistake. Values are named as the
 printer of MLIR numbers them; a note stands at the value that it names."""
 

@@ -3,7 +3,7 @@
 // kvc-verify-cache-contract rejects; compiled without that check, the program gives
 // other numbers from the second chunk on.
 #include "test/lib/RestartPositions.h"
-#include "compiler/passes/reference/Emit.h"
+#include "compiler/reference/Emit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -1,7 +1,7 @@
 // kvc-opt: compiles a model, or runs passes on .mlir as any mlir-opt does.
 #include "compiler/Compile.h"
-#include "compiler/ReferencePipeline.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/Pipelines.h"
+#include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"

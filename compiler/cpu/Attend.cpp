@@ -1,0 +1,178 @@
+// Attention over the cache, by online softmax over tiles of keys.
+//
+// A tile is 64 positions aligned to absolute position, in 4 groups of 16 whose
+// keys stand in the lanes: scores are a product with one key a lane. The
+// weighted sum of values has one element of the value a lane and walks the
+// positions in order. What a token gets depends on its own position and on the
+// cached numbers alone, so neither chunks nor batches change a bit. Cells
+// behind the token's position take no part, whatever they hold.
+#include "compiler/cpu/Kernels.h"
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+constexpr int64_t kTile = 64;
+constexpr int64_t kGroups = kTile / kLanes;
+
+// The attention of one query head of one token.
+struct HeadKernel {
+  KernelBuilder &b;
+  const CacheBuffers &cache;
+  LayoutAttrInterface layout;
+  Value queries, output;           // [N, heads * width]
+  Value token, column;             // where the head's query and result stand
+  Value layer, kvHead, sequence, position;
+  double scale;
+  Value weights;                   // scratch: [64] of softmax weights
+  Value sums;                      // scratch: the weighted sum, padded
+
+  void emit();
+
+private:
+  int64_t width() const { return cache.type.getKeyWidth(); }
+  SmallVector<Value> scores(Value tile);
+  void accumulate(Value tile, Value correction);
+};
+} // namespace
+
+// The scaled scores of the tile's 4 groups, -inf behind the position.
+SmallVector<Value> HeadKernel::scores(Value tile) {
+  Value lastGroup = b.mul(b.divFloor(position, kLanes), kLanes);
+  SmallVector<Value> pages, places, state;
+  for (int64_t g = 0; g != kGroups; ++g) {
+    // A group that lies wholly behind the position is not read: it may lie
+    // outside the sequence's pages.
+    Value first = b.min(b.add(tile, g * kLanes), lastGroup);
+    pages.push_back(cache.page(b, sequence, first));
+    places.push_back(cache.place(b, first));
+    state.push_back(b.splat(0.0));
+  }
+  state = b.forLoop(
+      b.index(0), b.index(width()), 1, state, [&](Value e, ValueRange sums) {
+        Value q = b.splat(b.loadScalar(queries, {token, b.add(column, e)}));
+        SmallVector<Value> next;
+        for (int64_t g = 0; g != kGroups; ++g) {
+          Value at = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer,
+                                         kvHead, places[g], e);
+          next.push_back(b.fma(q, b.loadLanes(pages[g], at), sums[g]));
+        }
+        return next;
+      });
+
+  auto indices = VectorType::get({kLanes}, b.getIndexType());
+  Value lane = vector::StepOp::create(b, indices);
+  for (int64_t g = 0; g != kGroups; ++g) {
+    Value scaled = arith::MulFOp::create(b, state[g], b.splat(scale));
+    Value visible = b.sub(b.add(position, 1), tile); // >= 1
+    Value place = arith::AddIOp::create(
+        b, lane, vector::BroadcastOp::create(b, indices, b.index(g * kLanes)));
+    Value seen = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::ult, place,
+        vector::BroadcastOp::create(b, indices, visible));
+    state[g] = arith::SelectOp::create(
+        b, seen, scaled, b.splat(-std::numeric_limits<double>::infinity()));
+  }
+  return state;
+}
+
+// sums = sums * correction + sum over the tile's visible positions of
+// weight * value.
+void HeadKernel::accumulate(Value tile, Value correction) {
+  SmallVector<std::pair<int64_t, int64_t>> runs; // offset, count
+  for (int64_t offset = 0; offset < width(); offset += kLanes)
+    runs.push_back({offset, std::min(kLanes, width() - offset)});
+  SmallVector<Value> state;
+  for (auto [offset, count] : runs)
+    state.push_back(arith::MulFOp::create(
+        b, b.loadLanes(sums, b.index(offset)), b.splat(correction)));
+
+  Value end = b.min(b.add(position, 1), b.add(tile, kTile));
+  state = b.forLoop(tile, end, kLanes, state, [&](Value group, ValueRange outer) {
+    Value page = cache.page(b, sequence, group);
+    Value place = cache.place(b, group);
+    Value count = b.min(b.sub(end, group), kLanes);
+    return b.forLoop(
+        b.index(0), count, 1, outer, [&](Value i, ValueRange inner) {
+          Value at =
+              layout.emitValueIndex(b, b.getLoc(), cache.type, layer, kvHead,
+                                    b.add(place, i), b.index(0));
+          Value weight = b.splat(
+              b.loadScalar(weights, b.add(b.sub(group, tile), i)));
+          SmallVector<Value> next;
+          for (auto [run, sum] : llvm::zip_equal(runs, inner))
+            next.push_back(b.fma(
+                weight, b.loadLanes(page, b.add(at, run.first), run.second),
+                sum));
+          return next;
+        });
+  });
+  for (auto [run, sum] : llvm::zip_equal(runs, state))
+    b.storeLanes(sum, sums, b.index(run.first));
+}
+
+void HeadKernel::emit() {
+  for (int64_t offset = 0; offset < width(); offset += kLanes)
+    b.storeLanes(b.splat(0.0), sums, b.index(offset));
+  Value lowest = b.number(-std::numeric_limits<double>::infinity());
+  auto plus = [&](Value x, Value y) -> Value {
+    return arith::AddFOp::create(b, x, y);
+  };
+  // state: the largest score so far, and the sum of weights, lane by lane
+  SmallVector<Value> last = b.forLoop(
+      b.index(0), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
+      [&](Value tile, ValueRange state) -> SmallVector<Value> {
+        SmallVector<Value> s = scores(tile);
+        Value largest =
+            b.max(state[0], b.reduceMax(b.max(b.max(s[0], s[1]),
+                                              b.max(s[2], s[3]))));
+        Value correction = math::ExpOp::create(
+            b, arith::SubFOp::create(b, state[0], largest));
+        for (int64_t g = 0; g != kGroups; ++g) {
+          s[g] = math::ExpOp::create(
+              b, arith::SubFOp::create(b, s[g], b.splat(largest)));
+          b.storeLanes(s[g], weights, b.index(g * kLanes));
+        }
+        accumulate(tile, correction);
+        Value sum = plus(plus(s[0], s[1]), plus(s[2], s[3]));
+        return {largest, b.fma(state[1], b.splat(correction), sum)};
+      });
+  // The largest score's weight is 1: a sum of 0 has no key, and no numerator.
+  Value sum = b.reduceAdd(last[1]);
+  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum,
+                                     b.number(0.0));
+  Value total =
+      b.splat(arith::SelectOp::create(b, none, b.number(1.0), sum));
+  b.forEachRun(width(), [&](Value e, int64_t count) {
+    Value mean = arith::DivFOp::create(b, b.loadLanes(sums, e), total);
+    b.storeLanes(mean, output, {token, b.add(column, e)}, count);
+  });
+}
+
+void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
+                     Value layer, Value positions, Value sequences,
+                     double scale, Value output) {
+  int64_t width = cache.type.getKeyWidth(), kvHeads = cache.type.getKvHeads();
+  int64_t group = b.widthOf(queries) / width / kvHeads;
+  auto scratch = [&](int64_t size) -> Value {
+    return memref::AllocaOp::create(b, MemRefType::get({size}, b.arithmetic),
+                                    b.getI64IntegerAttr(64));
+  };
+  // A task is a KV head of a token: its query heads share keys and values.
+  b.parallel(b.mul(b.rowsOf(queries), kvHeads), [&](Value task) {
+    Value token = b.divFloor(task, kvHeads), kvHead = b.rem(task, kvHeads);
+    Value position = b.toIndex(memref::LoadOp::create(b, positions, token));
+    Value sequence = b.toIndex(memref::LoadOp::create(b, sequences, token));
+    Value weights = scratch(kTile);
+    Value sums = scratch(llvm::alignTo(width, kLanes));
+    b.forLoop(b.index(0), b.index(group), 1, [&](Value member) {
+      Value head = b.add(b.mul(kvHead, group), member);
+      HeadKernel{b,      cache,    cache.type.getLayoutInterface(),
+                 queries, output,  token,
+                 b.mul(head, width), layer, kvHead,
+                 sequence, position, scale,
+                 weights, sums}
+          .emit();
+    });
+  });
+}

@@ -1,0 +1,291 @@
+#include "compiler/cpu/KernelBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace kvc;
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::index(int64_t value) {
+  return arith::ConstantIndexOp::create(*this, value);
+}
+Value KernelBuilder::add(Value a, Value b) {
+  return arith::AddIOp::create(*this, a, b);
+}
+Value KernelBuilder::sub(Value a, Value b) {
+  return arith::SubIOp::create(*this, a, b);
+}
+Value KernelBuilder::mul(Value a, Value b) {
+  return arith::MulIOp::create(*this, a, b);
+}
+Value KernelBuilder::divFloor(Value a, int64_t b) {
+  return arith::DivUIOp::create(*this, a, index(b));
+}
+Value KernelBuilder::rem(Value a, int64_t b) {
+  return arith::RemUIOp::create(*this, a, index(b));
+}
+Value KernelBuilder::min(Value a, Value b) {
+  return arith::MinUIOp::create(*this, a, b);
+}
+Value KernelBuilder::less(Value a, Value b) {
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, a, b);
+}
+Value KernelBuilder::toIndex(Value integer) {
+  return arith::IndexCastOp::create(*this, getIndexType(), integer);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+VectorType KernelBuilder::lanes() { return VectorType::get({kLanes}, arithmetic); }
+
+Value KernelBuilder::number(double value) {
+  return arith::ConstantOp::create(*this, getFloatAttr(arithmetic, value));
+}
+
+Value KernelBuilder::splat(Value scalar) {
+  return vector::BroadcastOp::create(*this, lanes(), scalar);
+}
+
+// Not vector.fma, which becomes llvm.fmuladd: one or two roundings, as the
+// machine likes.
+Value KernelBuilder::fma(Value b, Value c, Value a) {
+  return math::FmaOp::create(*this, b, c, a);
+}
+
+Value KernelBuilder::convert(Value value, Type element) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == element)
+    return value;
+  auto like = [&](Type type) -> Type {
+    if (auto vector = dyn_cast<VectorType>(value.getType()))
+      return VectorType::get(vector.getShape(), type);
+    return type;
+  };
+  if (from.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(*this, like(element), value);
+  if (from.isF64() && !element.isF32())
+    value = arith::TruncFOp::create(*this, like(getF32Type()), value);
+  return arith::TruncFOp::create(*this, like(element), value);
+}
+
+Value KernelBuilder::max(Value a, Value b) {
+  Value greater =
+      arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b);
+  return arith::SelectOp::create(*this, greater, a, b);
+}
+
+// Halves the lanes with `combine` until one is left.
+static Value halve(KernelBuilder &b, Value vector,
+                   function_ref<Value(Value, Value)> combine) {
+  for (int64_t half = kLanes / 2; half >= 1; half /= 2) {
+    auto part = [&](int64_t offset) -> Value {
+      return vector::ExtractStridedSliceOp::create(b, vector, {offset}, {half},
+                                                   {1});
+    };
+    vector = combine(part(0), part(half));
+  }
+  return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{0});
+}
+
+Value KernelBuilder::reduceAdd(Value vector) {
+  return halve(*this, vector, [&](Value low, Value high) -> Value {
+    return arith::AddFOp::create(*this, low, high);
+  });
+}
+
+Value KernelBuilder::reduceMax(Value vector) {
+  return halve(*this, vector,
+               [&](Value low, Value high) { return max(low, high); });
+}
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+void KernelBuilder::forLoop(Value from, Value to, int64_t step, Body body) {
+  auto loop = scf::ForOp::create(*this, from, to, index(step));
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+SmallVector<Value> KernelBuilder::forLoop(Value from, Value to, int64_t step,
+                                          ValueRange state, StatefulBody body) {
+  auto loop = scf::ForOp::create(*this, from, to, index(step), state);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(*this, body(loop.getInductionVar(),
+                                   loop.getRegionIterArgs()));
+  return SmallVector<Value>(loop.getResults());
+}
+
+void KernelBuilder::parallel(Value count, Body body) {
+  auto loop = scf::ParallelOp::create(*this, ValueRange{index(0)},
+                                      ValueRange{count}, ValueRange{index(1)});
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVars().front());
+}
+
+void KernelBuilder::ifThen(Value condition, function_ref<void()> body) {
+  auto branch = scf::IfOp::create(*this, condition);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void KernelBuilder::ifElse(Value condition, function_ref<void()> body,
+                           function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  body();
+  setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
+void KernelBuilder::forEachRun(int64_t width,
+                               function_ref<void(Value, int64_t)> body) {
+  int64_t whole = width / kLanes * kLanes;
+  if (whole == kLanes)
+    body(index(0), kLanes);
+  else if (whole)
+    forLoop(index(0), index(whole), kLanes, [&](Value i) { body(i, kLanes); });
+  if (width != whole)
+    body(index(whole), width - whole);
+}
+
+Value KernelBuilder::forEachRun(
+    int64_t width, Value state,
+    function_ref<Value(Value, int64_t, Value)> body) {
+  int64_t whole = width / kLanes * kLanes;
+  if (whole)
+    state = forLoop(index(0), index(whole), kLanes, state,
+                    [&](Value i, ValueRange s) -> SmallVector<Value> {
+                      return {body(i, kLanes, s[0])};
+                    })[0];
+  if (width != whole)
+    state = body(index(whole), width - whole, state);
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+// Calls `body(offset, size)` for the powers of two that add up to `count`: a
+// run of 13 lanes is read and written as 8 + 4 + 1, without masks.
+static void forEachPower(int64_t count,
+                         function_ref<void(int64_t, int64_t)> body) {
+  for (int64_t offset = 0, size = kLanes; size; size /= 2)
+    if (count & size) {
+      body(offset, size);
+      offset += size;
+    }
+}
+
+// `indices` with `offset` added to the last.
+static SmallVector<Value> shifted(KernelBuilder &b, ValueRange indices,
+                                  int64_t offset) {
+  SmallVector<Value> result(indices);
+  if (offset)
+    result.back() = b.add(result.back(), offset);
+  return result;
+}
+
+Value KernelBuilder::loadLanes(Value memref, ValueRange indices, int64_t count) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  auto load = [&](int64_t offset, int64_t size) {
+    Value part = vector::LoadOp::create(*this, VectorType::get({size}, element),
+                                        memref, shifted(*this, indices, offset));
+    return convert(part, arithmetic);
+  };
+  if (count == kLanes)
+    return load(0, kLanes);
+  Value result = splat(0.0);
+  forEachPower(count, [&](int64_t offset, int64_t size) {
+    result = vector::InsertStridedSliceOp::create(*this, load(offset, size),
+                                                  result, {offset}, {1});
+  });
+  return result;
+}
+
+void KernelBuilder::storeLanes(Value vector, Value memref, ValueRange indices,
+                               int64_t count) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  forEachPower(count, [&](int64_t offset, int64_t size) {
+    Value part = vector;
+    if (size != kLanes)
+      part = vector::ExtractStridedSliceOp::create(*this, vector, {offset},
+                                                   {size}, {1});
+    vector::StoreOp::create(*this, convert(part, element), memref,
+                            shifted(*this, indices, offset));
+  });
+}
+
+Value KernelBuilder::loadScalar(Value memref, ValueRange indices) {
+  return convert(memref::LoadOp::create(*this, memref, indices), arithmetic);
+}
+
+void KernelBuilder::storeScalar(Value scalar, Value memref, ValueRange indices) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  memref::StoreOp::create(*this, convert(scalar, element), memref, indices);
+}
+
+Value KernelBuilder::rowsOf(Value memref) {
+  return memref::DimOp::create(*this, memref, index(0));
+}
+
+int64_t KernelBuilder::widthOf(Value memref) {
+  return cast<MemRefType>(memref.getType()).getDimSize(1);
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::activate(Value x, Activation activation) {
+  auto constant = [&](double value) -> Value {
+    return isa<VectorType>(x.getType()) ? splat(value) : number(value);
+  };
+  auto times = [&](Value a, Value b) -> Value {
+    return arith::MulFOp::create(*this, a, b);
+  };
+  // x / (1 + exp(-t)): x times the logistic function of t.
+  auto logistic = [&](Value t) -> Value {
+    Value e = math::ExpOp::create(*this, arith::NegFOp::create(*this, t));
+    return arith::DivFOp::create(*this, x,
+                                 arith::AddFOp::create(*this, constant(1.0), e));
+  };
+  switch (activation) {
+  case Activation::ReLU: {
+    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
+                                           constant(0.0));
+    return arith::SelectOp::create(*this, negative, constant(0.0), x);
+  }
+  case Activation::SiLU:
+    return logistic(x);
+  case Activation::GELUTanh: {
+    // (1 + tanh u) / 2 is the logistic function of 2u, with
+    // u = sqrt(2/pi) (x + 0.044715 x^3).
+    Value cubic = fma(times(constant(0.044715), times(x, x)), x, x);
+    return logistic(times(constant(2 * 0.79788456080286535588), cubic));
+  }
+  case Activation::GELU: {
+    // With c = erfc(|x| / sqrt 2) / 2 in [0, 1/2]: x c below 0, x - x c above;
+    // no cancellation on either side.
+    Value z = times(math::AbsFOp::create(*this, x),
+                    constant(0.70710678118654752440));
+    Value c = times(x, times(constant(0.5), math::ErfcOp::create(*this, z)));
+    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
+                                           constant(0.0));
+    return arith::SelectOp::create(*this, negative, c,
+                                   arith::SubFOp::create(*this, x, c));
+  }
+  }
+  llvm_unreachable("all activations are handled");
+}

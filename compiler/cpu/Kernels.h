@@ -1,0 +1,74 @@
+// The CPU kernels, one function for each op of the dialect: each writes the
+// loops that compute the op from buffers into a buffer.
+//
+// Rows are memref<?xWxT>, one row a token; weights are views of the packed file
+// in panels of kLanes (Packing.h).
+#ifndef KVC_COMPILER_CPU_KERNELS_H
+#define KVC_COMPILER_CPU_KERNELS_H
+
+#include "compiler/cpu/KernelBuilder.h"
+#include "compiler/cpu/Target.h"
+
+namespace kvc {
+
+// The three buffers that a cache becomes (see abi.h) and the ways to address
+// them, over the layout interface.
+struct CacheBuffers {
+  CacheType type;
+  mlir::Value pool;    // memref<?xi8>
+  mlir::Value pages;   // memref<?xi64>
+  mlir::Value lengths; // memref<?xi64>
+
+  // The page of `sequence` that holds `position`, as memref<elements x E>.
+  mlir::Value page(KernelBuilder &b, mlir::Value sequence,
+                   mlir::Value position) const;
+  // The place of `position` in its page.
+  mlir::Value place(KernelBuilder &b, mlir::Value position) const;
+};
+
+// One layer's weight (the only one where `layer` is null): memref<PxKx16xE> for
+// a matrix, memref<NxE> for a vector.
+mlir::Value viewWeight(KernelBuilder &b, mlir::Value weights, WeightOp weight,
+                       mlir::Value layer);
+
+// One output of a linear layer: act(x w^T + bias).
+struct LinearKernel {
+  mlir::Value input;
+  // One matrix, or two: the gate and what it gates.
+  llvm::SmallVector<mlir::Value> weights;
+  // A bias for each matrix, or null.
+  llvm::SmallVector<mlir::Value> biases;
+  std::optional<Activation> activation; // of the first
+  mlir::Value residual;                 // or null; may be the output's buffer
+  mlir::Value output;
+};
+void emitLinear(KernelBuilder &b, const LinearKernel &kernel, TileShape tile);
+
+void emitEmbed(KernelBuilder &b, mlir::Value ids, mlir::Value table,
+               mlir::Value output);
+void emitSelect(KernelBuilder &b, mlir::Value input, mlir::Value rows,
+                mlir::Value output);
+void emitRMSNorm(KernelBuilder &b, mlir::Value input, mlir::Value weight,
+                 double epsilon, mlir::Value output);
+void emitLayerNorm(KernelBuilder &b, mlir::Value input, mlir::Value weight,
+                   mlir::Value bias, double epsilon, mlir::Value output);
+// output[n, i] = combine(inputs[0][n, i], ...); an input may be the output.
+void emitElementwise(
+    KernelBuilder &b, llvm::ArrayRef<mlir::Value> inputs, mlir::Value output,
+    llvm::function_ref<mlir::Value(mlir::ValueRange)> combine);
+// `output` may be the input's buffer.
+void emitRotary(KernelBuilder &b, RotaryOp op, mlir::Value input,
+                mlir::Value positions, mlir::Value output);
+
+void emitPositions(KernelBuilder &b, const CacheBuffers &cache,
+                   mlir::Value sequences, mlir::Value positions);
+void emitAppend(KernelBuilder &b, const CacheBuffers &cache, mlir::Value keys,
+                mlir::Value values, mlir::Value layer, mlir::Value positions,
+                mlir::Value sequences);
+void emitAttend(KernelBuilder &b, const CacheBuffers &cache,
+                mlir::Value queries, mlir::Value layer, mlir::Value positions,
+                mlir::Value sequences, double scale, mlir::Value output);
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_CPU_KERNELS_H

@@ -1,0 +1,98 @@
+#include "compiler/cpu/Object.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace kvc;
+
+std::unique_ptr<llvm::Module>
+kvc::translateForward(mlir::ModuleOp module, llvm::LLVMContext &context,
+                      llvm::StringRef entry) {
+  std::unique_ptr<llvm::Module> result =
+      mlir::translateModuleToLLVMIR(module, context, "kvc");
+  if (!result)
+    return nullptr;
+  for (llvm::Function &function : *result) {
+    if (function.isDeclaration())
+      continue;
+    if (function.getName() == "_mlir_ciface_forward") {
+      function.setName(entry);
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    } else {
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  }
+  return result;
+}
+
+// Attributes that make every function of the module code for the target.
+static void setTargetAttributes(llvm::Module &module,
+                                const TargetDescription &target) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.cpu);
+    if (!target.tuneCpu.empty())
+      function.addFnAttr("tune-cpu", target.tuneCpu);
+    function.addFnAttr("prefer-vector-width",
+                       std::to_string(target.vectorBits));
+    function.addFnAttr("min-legal-vector-width",
+                       std::to_string(target.vectorBits));
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>>
+kvc::generateCode(llvm::Module &module, const TargetDescription &target,
+                  bool assembly) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *llvmTarget =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!llvmTarget)
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), error);
+  llvm::TargetOptions options;
+  // Products and sums are fused only where the program says so.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(llvmTarget->createTargetMachine(
+      triple, target.cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  module.setTargetTriple(triple);
+  module.setDataLayout(machine->createDataLayout());
+  setTargetAttributes(module, target);
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // The code is written in vectors already.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+
+  llvm::SmallVector<char, 0> code;
+  llvm::raw_svector_ostream stream(code);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, stream, nullptr,
+                                   assembly ? llvm::CodeGenFileType::AssemblyFile
+                                            : llvm::CodeGenFileType::ObjectFile))
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "LLVM can't write code for %s",
+                                   target.level.c_str());
+  emission.run(module);
+  return code;
+}

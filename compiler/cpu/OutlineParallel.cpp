@@ -1,0 +1,163 @@
+// kvc-outline-parallel: see Passes.td.
+//
+// A task's function is an llvm.func `(context, begin, end)` from the start, so
+// that its address can be taken; its body is still loops over vectors and
+// memrefs. What the body captures passes through a struct on the caller's
+// stack, in the LLVM form of each type; conversion to LLVM later resolves the
+// casts on both sides.
+#include "compiler/Passes.h"
+#include "dialect/KVC.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_OUTLINEPARALLEL
+#include "compiler/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+class Outliner {
+public:
+  Outliner(func::FuncOp function)
+      : function(function), converter(function.getContext()),
+        pointer(LLVM::LLVMPointerType::get(function.getContext())),
+        executor(function.getArguments().back()) {}
+
+  void outline(scf::ParallelOp loop, int64_t number);
+
+private:
+  LLVM::LLVMFuncOp buildTask(scf::ParallelOp loop, StringRef name,
+                             ArrayRef<Value> captured, Type context);
+
+  func::FuncOp function;
+  LLVMTypeConverter converter;
+  Type pointer;
+  Value executor;
+};
+
+// Values from outside that the loop's body uses. Constants are made again
+// inside instead.
+SmallVector<Value> captures(scf::ParallelOp loop) {
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(loop.getRegion(), used);
+  SmallVector<Value> captured;
+  for (Value value : used) {
+    if (!matchPattern(value, m_Constant())) {
+      captured.push_back(value);
+      continue;
+    }
+    OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
+    Value copy = b.clone(*value.getDefiningOp())->getResult(0);
+    value.replaceUsesWithIf(copy, [&](OpOperand &use) {
+      return loop.getRegion().isAncestor(use.getOwner()->getParentRegion());
+    });
+  }
+  return captured;
+}
+
+LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, StringRef name,
+                                     ArrayRef<Value> captured, Type context) {
+  OpBuilder outside(function);
+  Type i64 = outside.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(function.getContext()), {pointer, i64, i64});
+  auto task = LLVM::LLVMFuncOp::create(outside, loop.getLoc(), name, type,
+                                       LLVM::Linkage::Internal);
+  Block *entry = task.addEntryBlock(outside);
+  auto b = ImplicitLocOpBuilder::atBlockEnd(loop.getLoc(), entry);
+  auto toIndex = [&](Value integer) -> Value {
+    return arith::IndexCastOp::create(b, b.getIndexType(), integer);
+  };
+  IRMapping map;
+  for (auto [i, value] : llvm::enumerate(captured)) {
+    Value address = LLVM::GEPOp::create(b, pointer, context,
+                                        entry->getArgument(0),
+                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    Value loaded = LLVM::LoadOp::create(
+        b, converter.convertType(value.getType()), address);
+    map.map(value, UnrealizedConversionCastOp::create(b, value.getType(), loaded)
+                       .getResult(0));
+  }
+  auto tasks = scf::ForOp::create(
+      b, toIndex(entry->getArgument(1)), toIndex(entry->getArgument(2)),
+      arith::ConstantIndexOp::create(b, 1));
+  LLVM::ReturnOp::create(b, ValueRange{});
+  map.map(loop.getInductionVars().front(), tasks.getInductionVar());
+  b.setInsertionPointToStart(tasks.getBody());
+  for (Operation &op : loop.getBody()->without_terminator())
+    b.clone(op, map);
+  // Scratch memory is the function's, once, not the task's.
+  task.walk([&](memref::AllocaOp op) { op->moveBefore(&entry->front()); });
+  return task;
+}
+
+void Outliner::outline(scf::ParallelOp loop, int64_t number) {
+  SmallVector<Value> captured = captures(loop);
+  SmallVector<Type> fields;
+  for (Value value : captured)
+    fields.push_back(converter.convertType(value.getType()));
+  Type context = LLVM::LLVMStructType::getLiteral(loop.getContext(), fields);
+  std::string name = ("task_" + Twine(number)).str();
+  LLVM::LLVMFuncOp task = buildTask(loop, name, captured, context);
+
+  // The context lives on the caller's stack until all tasks are done.
+  auto b = ImplicitLocOpBuilder::atBlockBegin(loop.getLoc(),
+                                              &function.getBody().front());
+  Value one = LLVM::ConstantOp::create(b, b.getI64Type(), 1);
+  Value storage = LLVM::AllocaOp::create(b, pointer, context, one, 64);
+  b.setInsertionPoint(loop);
+  for (auto [i, value] : llvm::enumerate(captured)) {
+    Value converted =
+        UnrealizedConversionCastOp::create(b, fields[i], value).getResult(0);
+    Value address = LLVM::GEPOp::create(b, pointer, context, storage,
+                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    LLVM::StoreOp::create(b, converted, address);
+  }
+  // count = upper bound: kernels start at 0 and step by 1
+  Value count = arith::IndexCastOp::create(b, b.getI64Type(),
+                                           loop.getUpperBound().front());
+  Value parallelFor = LLVM::LoadOp::create(b, pointer, executor);
+  Value address = LLVM::AddressOfOp::create(b, pointer, task.getName());
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(loop.getContext()),
+      {pointer, pointer, pointer, b.getI64Type()});
+  LLVM::CallOp::create(b, type,
+                       ValueRange{parallelFor, executor, address, storage, count});
+  loop.erase();
+}
+
+struct OutlineParallel : kvc::impl::OutlineParallelBase<OutlineParallel> {
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!function)
+      return;
+    SmallVector<scf::ParallelOp> loops;
+    function.walk<WalkOrder::PreOrder>([&](scf::ParallelOp loop) {
+      loops.push_back(loop);
+      return WalkResult::skip();
+    });
+    for (scf::ParallelOp loop : loops)
+      if (loop.getNumLoops() != 1 || !loop.getInitVals().empty() ||
+          !matchPattern(loop.getLowerBound().front(), m_Zero()) ||
+          !matchPattern(loop.getStep().front(), m_One())) {
+        loop.emitOpError("expected one dimension from 0 in steps of 1, without "
+                         "reductions");
+        return signalPassFailure();
+      }
+    Outliner outliner(function);
+    for (auto [i, loop] : llvm::enumerate(loops))
+      outliner.outline(loop, i);
+  }
+};
+} // namespace

@@ -1,0 +1,71 @@
+#include "compiler/cpu/Target.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace kvc;
+
+static llvm::Error invalidTarget(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "--target: " + message);
+}
+
+// The features that tell the levels from lower ones, in the spelling of
+// /proc/cpuinfo: System V ABI for x86-64, micro-architecture levels.
+static const TargetDescription kLevels[] = {
+    {"x86-64-v4", "x86-64-v4", "", "avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma f16c bmi1 bmi2 abm "
+     "movbe popcnt",
+     512, {14, 2}},
+    {"x86-64-v3", "x86-64-v3", "", "avx2 fma f16c bmi1 bmi2 abm movbe popcnt",
+     256, {6, 1}},
+};
+
+static bool machineHas(const TargetDescription &target) {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  llvm::SmallVector<llvm::StringRef> needed;
+  llvm::StringRef(target.features).split(needed, ' ');
+  return llvm::all_of(needed, [&](llvm::StringRef name) {
+    // LLVM's names for what /proc/cpuinfo calls bmi1 and abm.
+    return features.lookup(name == "bmi1"  ? "bmi"
+                           : name == "abm" ? "lzcnt"
+                                           : name);
+  });
+}
+
+llvm::Expected<std::vector<TargetDescription>>
+kvc::parseTargets(llvm::StringRef option) {
+  llvm::SmallVector<llvm::StringRef> names;
+  option.split(names, ',');
+  std::vector<TargetDescription> targets;
+  for (llvm::StringRef name : names) {
+    llvm::StringRef level = name;
+    if (!level.consume_front("cpu:"))
+      return invalidTarget("expected cpu:native, cpu:x86-64-v3 or "
+                           "cpu:x86-64-v4, but got '" + name + "'");
+    bool native = level == "native";
+    const TargetDescription *found = nullptr;
+    for (const TargetDescription &candidate : kLevels)
+      if (!found && (native ? machineHas(candidate) : candidate.level == level))
+        found = &candidate;
+    if (!found)
+      return invalidTarget(
+          native ? llvm::Twine("expected a machine with AVX2 and FMA for "
+                               "cpu:native, but this one has neither x86-64-v3 "
+                               "nor x86-64-v4")
+                 : "expected cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4 (FMA is "
+                   "the floor), but got '" + name + "'");
+    if (llvm::any_of(targets, [&](const TargetDescription &other) {
+          return other.level == found->level;
+        }))
+      return invalidTarget("expected each level once, but got '" + name +
+                           "' twice");
+    targets.push_back(*found);
+    if (native)
+      targets.back().tuneCpu = llvm::sys::getHostCPUName().str();
+  }
+  // Best first, as in kLevels.
+  llvm::sort(targets, [](const auto &a, const auto &b) {
+    return a.vectorBits > b.vectorBits;
+  });
+  return targets;
+}

@@ -1,0 +1,44 @@
+// What the compiler knows of a CPU that it compiles for.
+#ifndef KVC_COMPILER_CPU_TARGET_H
+#define KVC_COMPILER_CPU_TARGET_H
+
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace kvc {
+
+// The register tile of a matrix product: `rows` rows of f32 by `panels` panels
+// of 16 columns.
+struct TileShape {
+  int64_t rows;
+  int64_t panels;
+};
+
+struct TargetDescription {
+  std::string level;    // "x86-64-v3"; a kvc_kernels::level of abi.h
+  std::string cpu;      // LLVM's name of the instruction set
+  std::string tuneCpu;  // LLVM's name of the machine to schedule for
+  std::string features; // kvc_kernels::features of abi.h
+  // Bits of a vector register.
+  int64_t vectorBits;
+  // The register tile of a matrix product in f32, chosen so that its sums fill
+  // the registers but for the operands: 16 registers of 8 lanes hold 6x16 sums
+  // (12), 32 registers of 16 lanes hold 14x32 (28). Measured forms:
+  // docs/pipeline.md.
+  TileShape tile;
+};
+
+// Reads `--target`: "cpu:x86-64-v3", "cpu:x86-64-v4" or "cpu:native" (the
+// highest level that this machine has, scheduled for it), or several of them
+// separated by commas. Best first in the result.
+llvm::Expected<std::vector<TargetDescription>>
+parseTargets(llvm::StringRef option);
+
+// The targets of a library for any machine.
+inline constexpr llvm::StringLiteral kDefaultTargets =
+    "cpu:x86-64-v3,cpu:x86-64-v4";
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_CPU_TARGET_H

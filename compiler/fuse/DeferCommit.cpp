@@ -1,0 +1,31 @@
+// kvc-defer-commit: see Passes.td.
+#include "compiler/Passes.h"
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_DEFERCOMMIT
+#include "compiler/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+struct DeferCommit : kvc::impl::DeferCommitBase<DeferCommit> {
+  void runOnOperation() override {
+    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!forward || forward.isExternal())
+      return;
+    // The returned cache is the one that was appended to: lengths are read by
+    // kvc.positions of the next step at the earliest.
+    Operation *terminator = forward.getBody().back().getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands())
+      if (auto advance = operand.get().getDefiningOp<AdvanceOp>())
+        if (advance->hasOneUse()) {
+          operand.set(advance.getCache());
+          advance.erase();
+        }
+  }
+};
+} // namespace

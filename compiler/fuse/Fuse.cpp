@@ -1,0 +1,101 @@
+// kvc-fuse: see Passes.td.
+#include "compiler/Passes.h"
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_FUSE
+#include "compiler/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+
+// activate(linear(x)) becomes linear(x) with an activation.
+struct FuseActivation : OpRewritePattern<ActivateOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ActivateOp op,
+                                PatternRewriter &rewriter) const override {
+    auto linear = op.getInput().getDefiningOp<LinearOp>();
+    if (!linear || !linear->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "not the only use of a linear");
+    if (linear.getActivation() || linear.getResidual())
+      return rewriter.notifyMatchFailure(op, "the linear has an epilogue");
+    // The gate of a pair is left for FuseGate.
+    if (op->hasOneUse() && isa<arith::MulFOp>(*op->user_begin()))
+      return rewriter.notifyMatchFailure(op, "a gate");
+    rewriter.replaceOpWithNewOp<LinearOp>(
+        op, op.getType(), linear.getInput(), linear.getWeightAttr(),
+        linear.getBiasAttr(), linear.getLayer(), op.getActivationAttr(),
+        Value());
+    rewriter.eraseOp(linear);
+    return success();
+  }
+};
+
+// x + linear(a) becomes linear(a) with the residual x. The sum's two operands
+// commute exactly.
+struct FuseResidual : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [sum, other] : {std::pair{op.getRhs(), op.getLhs()},
+                              std::pair{op.getLhs(), op.getRhs()}}) {
+      auto linear = sum.getDefiningOp<LinearOp>();
+      if (!linear || !linear->hasOneUse() || linear.getResidual() ||
+          sum == other)
+        continue;
+      rewriter.replaceOpWithNewOp<LinearOp>(
+          op, op.getType(), linear.getInput(), linear.getWeightAttr(),
+          linear.getBiasAttr(), linear.getLayer(), linear.getActivationAttr(),
+          other);
+      rewriter.eraseOp(linear);
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "no operand is a linear of its own");
+  }
+};
+
+// activate(linear(x, gate)) * linear(x, up) becomes gated_linear(x, gate, up).
+struct FuseGate : OpRewritePattern<arith::MulFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::MulFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto activate = op.getLhs().getDefiningOp<ActivateOp>();
+    auto up = op.getRhs().getDefiningOp<LinearOp>();
+    if (!activate || !up) {
+      activate = op.getRhs().getDefiningOp<ActivateOp>();
+      up = op.getLhs().getDefiningOp<LinearOp>();
+    }
+    if (!activate || !up || !activate->hasOneUse() || !up->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "not a gate times a linear");
+    auto gate = activate.getInput().getDefiningOp<LinearOp>();
+    if (!gate || !gate->hasOneUse() || gate.getInput() != up.getInput() ||
+        gate.getLayer() != up.getLayer())
+      return rewriter.notifyMatchFailure(op, "the two have different inputs");
+    for (LinearOp linear : {gate, up})
+      if (linear.getActivation() || linear.getResidual())
+        return rewriter.notifyMatchFailure(op, "a linear has an epilogue");
+    rewriter.replaceOpWithNewOp<GatedLinearOp>(
+        op, op.getType(), gate.getInput(), gate.getWeightAttr(),
+        up.getWeightAttr(), gate.getBiasAttr(), up.getBiasAttr(),
+        gate.getLayer(), activate.getActivationAttr());
+    rewriter.eraseOp(activate);
+    rewriter.eraseOp(gate);
+    rewriter.eraseOp(up);
+    return success();
+  }
+};
+
+struct Fuse : kvc::impl::FuseBase<Fuse> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FuseActivation, FuseResidual, FuseGate>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,49 @@
+// kvc-pack-weights: see Passes.td.
+#include "compiler/Passes.h"
+#include "compiler/fuse/Packing.h"
+#include "dialect/KVC.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace kvc {
+#define GEN_PASS_DEF_PACKWEIGHTS
+#include "compiler/Passes.h.inc"
+} // namespace kvc
+
+using namespace mlir;
+using namespace kvc;
+
+SmallVector<int64_t> kvc::packedShape(WeightOp weight) {
+  SmallVector<int64_t> shape;
+  if (weight.isStacked())
+    shape.push_back(weight.getLayers());
+  ArrayRef<int64_t> one = weight.getLayerShape();
+  int64_t panel = weight.getPacking()->getPanel();
+  if (panel == 0)
+    llvm::append_range(shape, one);
+  else if (one.size() == 2)
+    shape.append({llvm::divideCeilSigned(one[0], panel), one[1], panel});
+  else
+    shape.push_back(llvm::alignTo(one[0], panel));
+  return shape;
+}
+
+int64_t kvc::packedBytes(WeightOp weight) {
+  int64_t bytes = weight.getWeightType().getElementTypeBitWidth() / 8;
+  for (int64_t size : packedShape(weight))
+    bytes *= size;
+  return bytes;
+}
+
+namespace {
+struct PackWeights : kvc::impl::PackWeightsBase<PackWeights> {
+  using PackWeightsBase::PackWeightsBase;
+  void runOnOperation() override {
+    int64_t offset = 0;
+    for (auto weight : getOperation().getOps<WeightOp>()) {
+      offset = llvm::alignTo(offset, kPackedAlignment);
+      weight.setPackingAttr(PackingAttr::get(&getContext(), offset, panel));
+      offset += packedBytes(weight);
+    }
+  }
+};
+} // namespace

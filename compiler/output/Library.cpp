@@ -1,0 +1,116 @@
+#include "compiler/output/Library.h"
+#include "compiler/output/Descriptor.h"
+#include "compiler/cpu/Object.h"
+#include "compiler/output/WriteFile.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace kvc;
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static std::string headerText(const LibraryDescription &d) {
+  std::string upper = llvm::StringRef(d.name).upper(), text;
+  llvm::raw_string_ostream os(text);
+  auto constant = [&](llvm::StringRef name, int64_t value, llvm::StringRef what) {
+    os << "#define " << upper << "_" << name << " " << value << " /* " << what
+       << " */\n";
+  };
+  os << "/* " << d.name << ".h: made by " << kCompilerVersion << ".\n"
+     << " * Link lib" << d.name << ".a (or .so) and the kvc runtime, and open the"
+     << " model with\n *   kvc_model_open(" << d.name << "_library(), \"DIR/\" "
+     << upper << "_WEIGHTS_FILE, &model)\n */\n"
+     << "#ifndef KVC_GENERATED_" << upper << "_H\n#define KVC_GENERATED_" << upper
+     << "_H\n\n#include <kvc/abi.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+     << "#define " << upper << "_WEIGHTS_FILE \"" << d.name << ".safetensors\"\n";
+  constant("VOCAB", d.vocab, "logits of a row");
+  constant("LAYERS", d.cache.getLayers(), "layers");
+  constant("CAPACITY", d.cache.getCapacity(), "positions of a sequence at most");
+  constant("CACHE_BYTES_PER_POSITION", d.cache.getBytesPerPosition(),
+           "keys and values of all layers");
+  os << "typedef " << (d.arithmetic.isF64() ? "double" : "float") << " " << d.name
+     << "_logit;\n\n"
+     << "/* What the library is: constant, and valid while it is loaded. */\n"
+     << "const kvc_library *" << d.name << "_library(void);\n\n"
+     << "#ifdef __cplusplus\n}\n#endif\n#endif\n";
+  return text;
+}
+
+// Links the objects of `archive` to a shared library with the system's
+// compiler driver.
+static llvm::Error linkShared(llvm::StringRef archive, llvm::StringRef output) {
+  llvm::ErrorOr<std::string> driver = llvm::sys::findProgramByName("cc");
+  for (llvm::StringRef name : {"clang-22", "clang", "gcc"})
+    if (!driver)
+      driver = llvm::sys::findProgramByName(name);
+  if (!driver)
+    return makeError("expected a C compiler driver (cc, clang or gcc) in PATH to "
+                     "link " + output + ", but found none");
+  llvm::SmallVector<llvm::StringRef> arguments{
+      *driver, "-shared", "-o", output, "-Wl,--whole-archive", archive,
+      "-Wl,--no-whole-archive", "-Wl,-z,noexecstack", "-lm"};
+  // What the linker says belongs to the error.
+  std::string log = (output + ".log").str(), message;
+  llvm::FileRemover remover(log);
+  if (llvm::sys::ExecuteAndWait(*driver, arguments, std::nullopt,
+                                {std::nullopt, log, log}, 0, 0, &message) == 0)
+    return llvm::Error::success();
+  if (auto said = llvm::MemoryBuffer::getFile(log))
+    message += (*said)->getBuffer().rtrim();
+  return makeError("linking " + output + " by " + *driver + " failed" +
+                   (message.empty() ? "" : ": " + message));
+}
+
+llvm::Error kvc::writeLibrary(llvm::StringRef directory,
+                              const LibraryDescription &description,
+                              llvm::ArrayRef<LevelCode> levels) {
+  // The descriptor is code for the lowest level, since it runs before one is
+  // chosen.
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      buildDescriptor(context, description, levels);
+  auto descriptor =
+      generateCode(*module, levels.back().target, /*assembly=*/false);
+  if (!descriptor)
+    return descriptor.takeError();
+
+  auto path = [&](const llvm::Twine &name) {
+    llvm::SmallString<256> result(directory);
+    llvm::sys::path::append(result, name);
+    return std::string(result);
+  };
+  std::vector<std::string> names;
+  for (const LevelCode &level : levels)
+    names.push_back(level.target.level + ".o");
+  names.push_back("descriptor.o");
+  std::vector<llvm::NewArchiveMember> members;
+  auto addMember = [&](llvm::ArrayRef<char> object) {
+    members.emplace_back(llvm::MemoryBufferRef(
+        llvm::StringRef(object.data(), object.size()), names[members.size()]));
+  };
+  for (const LevelCode &level : levels)
+    addMember(level.object);
+  addMember(*descriptor);
+
+  std::string archive = path("lib" + description.name + ".a");
+  // Through memory: LLVM's own writer of files aborts where the disk is full.
+  auto bytes = llvm::writeArchiveToBuffer(
+      members, llvm::SymtabWritingMode::NormalSymtab,
+      llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!bytes)
+    return bytes.takeError();
+  if (llvm::Error error = writeFile(archive, (*bytes)->getBuffer()))
+    return error;
+  if (llvm::Error error =
+          linkShared(archive, path("lib" + description.name + ".so")))
+    return error;
+  return writeFile(path(description.name + ".h"), headerText(description));
+}

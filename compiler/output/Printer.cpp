@@ -1,0 +1,70 @@
+#include "compiler/output/Printer.h"
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/AsmState.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <map>
+
+using namespace mlir;
+using namespace kvc;
+
+// What a reader of the line would ask, or nothing.
+static std::string comment(Operation *op) {
+  auto heads = [](Value rows, int64_t width) {
+    int64_t all = cast<RankedTensorType>(rows.getType()).getDimSize(1);
+    return ("[tokens, " + Twine(all / width) + " heads x " + Twine(width) + "]")
+        .str();
+  };
+  return TypeSwitch<Operation *, std::string>(op)
+      .Case([](ModuleOp) { return "one row a token; a step is a ragged batch"; })
+      .Case([](func::FuncOp f) {
+        return f.isPrivate() ? "one kind of layer" : "one step of decoding";
+      })
+      .Case([](WeightOp w) {
+        std::string text = w.isStacked() ? "[layers, " : "[";
+        text += w.getLayerShape().size() == 2 ? "outputs, inputs]" : "width]";
+        return text;
+      })
+      .Case([](scf::ForOp) { return "over the layers"; })
+      .Case([](PositionsOp) { return "[tokens]: length + place in the chunk"; })
+      .Case([](EmbedOp) { return "[tokens, width]"; })
+      .Case([&](RotaryOp r) { return heads(r.getInput(), r.getHeadDim()); })
+      .Case([](AppendOp) { return "the chunk joins the cache"; })
+      .Case([&](AttendOp a) {
+        return heads(a.getQueries(), a.getCache().getType().getKeyWidth()) +
+               ": keys at positions <= the query's";
+      })
+      .Case([](AdvanceOp) { return "lengths grow: the step is committed"; })
+      .Case([](SelectOp) { return "the rows whose logits are wanted"; })
+      .Case([](func::ReturnOp r) {
+        return isa<func::FuncOp>(r->getParentOp()) &&
+                       cast<func::FuncOp>(r->getParentOp()).isPrivate()
+                   ? ""
+                   : "[outputs, vocabulary], the next cache";
+      })
+      .Default([](Operation *) { return ""; });
+}
+
+void kvc::printAnnotated(ModuleOp module, raw_ostream &os) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  AsmState::LocationMap locations; // lines counted from 1
+  AsmState state(module, OpPrintingFlags().printNameLocAsPrefix(), &locations);
+  module->print(stream, state);
+
+  std::map<unsigned, std::string> comments;
+  for (auto [op, place] : locations)
+    if (std::string note = comment(op); !note.empty())
+      comments[place.first] = note;
+  unsigned number = 1;
+  SmallVector<StringRef> lines;
+  StringRef(text).split(lines, '\n');
+  for (StringRef line : lines) {
+    os << line;
+    if (auto note = comments.find(number); note != comments.end())
+      os << "  // " << note->second;
+    if (number++ != lines.size() || !line.empty())
+      os << '\n';
+  }
+}

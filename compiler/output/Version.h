@@ -1,0 +1,17 @@
+// Versions that a library carries and its identity covers.
+#ifndef KVC_COMPILER_OUTPUT_VERSION_H
+#define KVC_COMPILER_OUTPUT_VERSION_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace kvc {
+
+inline constexpr llvm::StringLiteral kCompilerVersion = "kvc 0.1.0";
+
+// Changes whenever the bits of a result may: the order of a reduction, a
+// polynomial, the tile of attention. test/end-to-end/golden.txt has digests of them.
+inline constexpr int kNumericsVersion = 1;
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_OUTPUT_VERSION_H

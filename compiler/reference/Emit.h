@@ -1,0 +1,59 @@
+// Small builders shared by the patterns of the reference lowering.
+#ifndef KVC_COMPILER_REFERENCE_EMIT_H
+#define KVC_COMPILER_REFERENCE_EMIT_H
+
+#include "dialect/KVC.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace kvc::reference {
+
+using Emitter = mlir::ImplicitLocOpBuilder;
+using mlir::Value;
+
+Value index(Emitter &b, int64_t value);
+// A float constant of `type`.
+Value number(Emitter &b, mlir::Type type, double value);
+// Converts between float types. A step from f64 to less than f32 goes through
+// f32, and one between f16 and bf16 too.
+Value toFloat(Emitter &b, Value value, mlir::Type type);
+// Converts an integer to index, with its sign.
+Value toIndex(Emitter &b, Value value);
+// `tensor[indices]` as index, of a tensor of integers.
+Value extractIndex(Emitter &b, Value tensor, mlir::ValueRange indices);
+
+// The number of rows of a tensor, [N, ...], as index.
+Value rowCount(Emitter &b, Value tensor);
+// A new tensor of `type`, `rows` of them; its elements are not yet defined.
+Value emptyRows(Emitter &b, mlir::RankedTensorType type, Value rows);
+
+// for i in [0, count): body(i)
+void repeat(Emitter &b, Value count,
+            llvm::function_ref<void(Emitter &, Value i)> body);
+// for i in [0, count): state = body(i, state); gives the last state.
+Value accumulate(
+    Emitter &b, Value count, Value state,
+    llvm::function_ref<Value(Emitter &, Value i, Value state)> body);
+// The vector of `type` with `count` elements body(i), filled by a loop; memory
+// may be read in it.
+Value tabulate(Emitter &b, mlir::RankedTensorType type, Value count,
+               llvm::function_ref<Value(Emitter &, Value i)> body);
+// The tensor of `type` with `rows` rows and the elements body(n, i).
+Value generate(Emitter &b, mlir::RankedTensorType type, Value rows,
+               llvm::function_ref<Value(Emitter &, Value n, Value i)> body);
+
+// A linalg.generic over the axes of `init`, then `reductions` more that are
+// summed up by the body. `maps` are those of the inputs; the body gets an
+// element of each input and of the output.
+Value generic(Emitter &b, Value init, mlir::ValueRange inputs,
+              llvm::ArrayRef<mlir::AffineMap> maps, unsigned reductions,
+              llvm::function_ref<Value(Emitter &, mlir::ValueRange)> body);
+
+// The activation function of one number: see kvc.activate.
+Value activate(Emitter &b, Activation activation, Value x);
+
+// The number of tokens before token n that are of its sequence.
+Value placeInStep(Emitter &b, Value sequences, Value n);
+
+} // namespace kvc::reference
+
+#endif // KVC_COMPILER_REFERENCE_EMIT_H
