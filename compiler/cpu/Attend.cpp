@@ -1,4 +1,4 @@
-// Attention over the cache, by online softmax over tiles of keys.
+// kvc.attend: attention over the cache, by online softmax over tiles of keys.
 //
 // A tile is 64 positions aligned to absolute position, in 4 groups of 16 whose
 // keys stand in the lanes: scores are a product with one key a lane. The

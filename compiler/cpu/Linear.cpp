@@ -1,4 +1,4 @@
-// Linear layers: matrix products of any number of rows.
+// kvc.linear and kvc.gated_linear: matrix products of any number of rows.
 //
 // output[n, o] = sum_k input[n, k] * weight[o, k]: output o of a panel is lane
 // o mod 16, and every output walks k from 0 up with fused multiply-adds. So an

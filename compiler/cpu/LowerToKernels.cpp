@@ -1,5 +1,5 @@
 // kvc-lower-to-kernels: see Passes.td. Walks `@forward` op by op and has each
-// written as a kernel (kernels/) from buffers into a buffer.
+// written as a kernel (Kernels.h) from buffers into a buffer.
 #include "compiler/Passes.h"
 #include "compiler/verify/VerifyForward.h"
 #include "compiler/cpu/Kernels.h"
