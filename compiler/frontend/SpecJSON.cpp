@@ -110,6 +110,10 @@ Expected<ModelSpec> readSpecJSON(StringRef path) {
   Expected<json::Object> object = readJSON(path);
   if (!object)
     return object.takeError();
+  if (!object->get("kvc_spec") &&
+      (object->get("model_type") || object->get("weight_map")))
+    return invalid(path, "expected a spec (kvc_spec), but got a file of a "
+                         "Hugging Face directory; give the directory");
   Fields fields(path, *object);
   ModelSpec spec;
   spec.architecture = "spec";

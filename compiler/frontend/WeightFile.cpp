@@ -1,5 +1,5 @@
 #include "compiler/frontend/WeightFile.h"
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/FileType.h"
 #include "compiler/frontend/RandomWeights.h"
 #include "compiler/frontend/TensorFile.h"
 
@@ -7,19 +7,15 @@ using namespace llvm;
 
 namespace kvc {
 
-// The format is told by the first bytes: GGUF has a magic; safetensors starts
-// with a u64 length, whose high bytes are 0 in any file that fits a disk; JSON
-// text, an index of several files, has no byte 0.
 static Expected<std::unique_ptr<TensorFile>> openFile(StringRef path) {
-  auto mapping = mapFile(path);
-  if (!mapping)
-    return mapping.takeError();
-  StringRef content = (*mapping)->getBuffer();
-  if (content.starts_with("GGUF"))
+  auto type = fileTypeAt(path);
+  if (!type)
+    return type.takeError();
+  if (type->kind == FileKind::GGUF)
     return openGGUF(path);
-  if (content.ltrim(" \t\r\n").starts_with("{") &&
-      !content.take_front(8).contains('\0'))
+  if (type->kind == FileKind::JSON)
     return openSafetensorsIndex(path);
+  // Its reader says what is wrong with any other.
   return openSafetensors(path);
 }
 
