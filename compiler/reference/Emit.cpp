@@ -1,13 +1,17 @@
 #include "compiler/reference/Emit.h"
+#include "compiler/fuse/Packing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace kvc;
-using reference::Emitter;
+using namespace kvc::reference;
 
 Value reference::index(Emitter &b, int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
@@ -109,45 +113,71 @@ Value reference::generic(Emitter &b, Value init, ValueRange inputs,
   return op.getResult(0);
 }
 
-Value reference::activate(Emitter &b, Activation activation, Value x) {
-  Type type = x.getType();
-  auto constant = [&](double value) { return number(b, type, value); };
-  auto mul = [&](Value l, Value r) -> Value {
-    return arith::MulFOp::create(b, l, r);
-  };
-  auto add = [&](Value l, Value r) -> Value {
-    return arith::AddFOp::create(b, l, r);
-  };
-  switch (activation) {
-  case Activation::GELU: {
-    Value erf =
-        math::ErfOp::create(b, mul(x, constant(0.70710678118654752440)));
-    return mul(mul(x, add(constant(1), erf)), constant(0.5));
+Value reference::readWeight(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
+                            Value layer) {
+  auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  Value file = op->getParentOfType<func::FuncOp>().getArgument(0);
+  Value offset = index(b, weight.getPacking()->getOffset());
+  if (layer) {
+    Value bytes = index(b, packedBytes(weight) / weight.getLayers());
+    offset = arith::AddIOp::create(b, offset,
+                                   arith::MulIOp::create(b, layer, bytes));
   }
-  case Activation::GELUTanh: {
-    Value cube = mul(mul(x, x), x);
-    Value inner = mul(constant(0.79788456080286535588), // sqrt(2 / pi)
-                      add(x, mul(constant(0.044715), cube)));
-    Value tanh = math::TanhOp::create(b, inner);
-    return mul(mul(x, add(constant(1), tanh)), constant(0.5));
-  }
-  case Activation::SiLU: {
-    Value exp = math::ExpOp::create(b, arith::NegFOp::create(b, x));
-    return arith::DivFOp::create(b, x, add(constant(1), exp));
-  }
-  case Activation::ReLU:
-    return arith::MaximumFOp::create(b, x, constant(0));
-  }
-  llvm_unreachable("every activation is handled above");
+  auto type = MemRefType::get(weight.getLayerShape(),
+                              weight.getWeightType().getElementType());
+  Value view = memref::ViewOp::create(b, type, file, offset, ValueRange());
+  return bufferization::ToTensorOp::create(
+      b, memref::getTensorTypeFromMemRefType(type), view, /*restrict=*/true);
 }
 
-Value reference::placeInStep(Emitter &b, Value sequences, Value n) {
-  Value sequence = tensor::ExtractOp::create(b, sequences, n);
-  return accumulate(b, n, index(b, 0), [&](Emitter &b, Value m, Value place) {
-    Value other = tensor::ExtractOp::create(b, sequences, m);
-    Value same =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, other, sequence);
-    Value one = arith::IndexCastUIOp::create(b, b.getIndexType(), same);
-    return Value(arith::AddIOp::create(b, place, one));
-  });
+Value reference::rowsOf(Emitter &b, Value rows, RankedTensorType type) {
+  return emptyRows(b, type, rowCount(b, rows));
+}
+
+Value reference::add(Emitter &b, Value l, Value r) {
+  return arith::AddIOp::create(b, l, r);
+}
+Value reference::mul(Emitter &b, Value l, int64_t r) {
+  return arith::MulIOp::create(b, l, index(b, r));
+}
+Value reference::div(Emitter &b, Value l, int64_t r) {
+  return arith::DivUIOp::create(b, l, index(b, r));
+}
+
+Value CacheBuffers::length(Emitter &b, Value sequence) const {
+  return toIndex(b, memref::LoadOp::create(b, lengths, sequence));
+}
+
+void CacheBuffers::setLength(Emitter &b, Value sequence, Value length) const {
+  Value stored = arith::IndexCastOp::create(b, b.getI64Type(), length);
+  memref::StoreOp::create(b, stored, lengths, sequence);
+}
+
+Value CacheBuffers::pageOffset(Emitter &b, Value sequence, Value page) const {
+  Value entry = add(b, mul(b, sequence, type.getPagesPerSequence()), page);
+  return toIndex(b, memref::LoadOp::create(b, pages, entry));
+}
+
+Value CacheBuffers::pageBytes(Emitter &b, Value from, Value sequence,
+                              Value page) const {
+  auto bytes = MemRefType::get(layout().getPageBytes(type), b.getI8Type());
+  return memref::ViewOp::create(b, bytes, from, pageOffset(b, sequence, page),
+                                ValueRange());
+}
+
+Value CacheBuffers::pageOf(Emitter &b, Value sequence, Value position) const {
+  Type element = type.getElementType();
+  int64_t size = element.getIntOrFloatBitWidth() / 8;
+  auto elements = MemRefType::get(layout().getPageBytes(type) / size, element);
+  Value page = div(b, position, positionsPerPage());
+  return memref::ViewOp::create(b, elements, pool,
+                                pageOffset(b, sequence, page), ValueRange());
+}
+
+Value CacheBuffers::placeOf(Emitter &b, Value position) const {
+  return arith::RemUIOp::create(b, position, index(b, positionsPerPage()));
+}
+
+Value CacheBuffers::pageCount(Emitter &b, Value length) const {
+  return arith::CeilDivUIOp::create(b, length, index(b, positionsPerPage()));
 }

@@ -26,6 +26,9 @@ Value rowCount(Emitter &b, Value tensor);
 // A new tensor of `type`, `rows` of them; its elements are not yet defined.
 Value emptyRows(Emitter &b, mlir::RankedTensorType type, Value rows);
 
+// As many rows of `type` as `rows` has.
+Value rowsOf(Emitter &b, Value rows, mlir::RankedTensorType type);
+
 // for i in [0, count): body(i)
 void repeat(Emitter &b, Value count,
             llvm::function_ref<void(Emitter &, Value i)> body);
@@ -48,11 +51,58 @@ Value generic(Emitter &b, Value init, mlir::ValueRange inputs,
               llvm::ArrayRef<mlir::AffineMap> maps, unsigned reductions,
               llvm::function_ref<Value(Emitter &, mlir::ValueRange)> body);
 
+// The axes of `[n, i]` and `[i]` under iterators (n, i), of `[n]` too.
+struct RowMaps {
+  mlir::AffineMap element, column, row;
+  explicit RowMaps(mlir::OpBuilder &b)
+      : element(b.getMultiDimIdentityMap(2)),
+        column(mlir::AffineMap::get(2, 0, b.getAffineDimExpr(1))),
+        row(mlir::AffineMap::get(2, 0, b.getAffineDimExpr(0))) {}
+};
+
+// The weight `symbol` of one layer as a tensor of its own element type: a view
+// of the packed file's data section, memref<?xi8>, which is the first argument
+// of a function that reads weights.
+Value readWeight(Emitter &b, mlir::Operation *op,
+                 mlir::FlatSymbolRefAttr symbol, Value layer);
+
 // The activation function of one number: see kvc.activate.
 Value activate(Emitter &b, Activation activation, Value x);
 
 // The number of tokens before token n that are of its sequence.
 Value placeInStep(Emitter &b, Value sequences, Value n);
+
+Value add(Emitter &b, Value l, Value r);
+Value mul(Emitter &b, Value l, int64_t r);
+Value div(Emitter &b, Value l, int64_t r);
+
+// The buffers of a cache.
+struct CacheBuffers {
+  CacheType type;
+  Value pool, pages, lengths; // memref<?xi8>, memref<?xi64>, memref<?xi64>
+
+  CacheBuffers(CacheType type, mlir::ValueRange buffers)
+      : type(type), pool(buffers[0]), pages(buffers[1]), lengths(buffers[2]) {}
+
+  LayoutAttrInterface layout() const { return type.getLayoutInterface(); }
+  int64_t positionsPerPage() const {
+    return layout().getPositionsPerPage(type);
+  }
+
+  Value length(Emitter &b, Value sequence) const;
+  void setLength(Emitter &b, Value sequence, Value length) const;
+  // The page `page` of `sequence` in `from`, a pool, as bytes.
+  Value pageBytes(Emitter &b, Value from, Value sequence, Value page) const;
+  // The page of `position` as elements of the cache.
+  Value pageOf(Emitter &b, Value sequence, Value position) const;
+  Value placeOf(Emitter &b, Value position) const;
+  // The pages of a sequence of `length` positions.
+  Value pageCount(Emitter &b, Value length) const;
+
+private:
+  // Where page `page` of `sequence` starts in the pool, in bytes.
+  Value pageOffset(Emitter &b, Value sequence, Value page) const;
+};
 
 } // namespace kvc::reference
 

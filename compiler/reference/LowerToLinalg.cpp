@@ -110,9 +110,16 @@ struct LowerToLinalg : kvc::impl::LowerToLinalgBase<LowerToLinalg> {
     });
 
     RewritePatternSet patterns(context);
-    reference::populateWeightPatterns(converter, patterns);
-    reference::populateRowPatterns(converter, patterns);
-    reference::populateCachePatterns(converter, patterns);
+    reference::populateActivatePatterns(converter, patterns);
+    reference::populateAppendPatterns(converter, patterns);
+    reference::populateAttendPatterns(converter, patterns);
+    reference::populateEmbedPatterns(converter, patterns);
+    reference::populateLengthsPatterns(converter, patterns);
+    reference::populateLinearPatterns(converter, patterns);
+    reference::populateNormPatterns(converter, patterns);
+    reference::populatePositionsPatterns(converter, patterns);
+    reference::populateRotaryPatterns(converter, patterns);
+    reference::populateSelectPatterns(converter, patterns);
     populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
                                                                    converter);
     populateCallOpTypeConversionPattern(patterns, converter);

@@ -1,5 +1,4 @@
-// Reference lowering of the ops that need neither weights nor the cache.
-#include "compiler/reference/Emit.h"
+// Reference lowering of kvc.rotary.
 #include "compiler/reference/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,42 +10,6 @@ using namespace kvc;
 using namespace kvc::reference;
 
 namespace {
-
-// activate becomes the function of each element.
-struct LowerActivate : OpConversionPattern<ActivateOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(ActivateOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Emitter b(op.getLoc(), rewriter);
-    Value input = adaptor.getInput();
-    Value init = emptyRows(b, op.getType(), rowCount(b, input));
-    rewriter.replaceOp(
-        op, generic(b, init, input, rewriter.getMultiDimIdentityMap(2), 0,
-                    [&](Emitter &b, ValueRange x) {
-                      return activate(b, op.getActivation(), x[0]);
-                    }));
-    return success();
-  }
-};
-
-// select becomes result[m, i] = input[rows[m], i].
-struct LowerSelect : OpConversionPattern<SelectOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(SelectOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Emitter b(op.getLoc(), rewriter);
-    Value count = rowCount(b, adaptor.getRows());
-    rewriter.replaceOp(
-        op, generate(b, op.getType(), count, [&](Emitter &b, Value m, Value i) {
-          Value row = extractIndex(b, adaptor.getRows(), m);
-          return Value(tensor::ExtractOp::create(b, adaptor.getInput(),
-                                                 ValueRange{row, i}));
-        }));
-    return success();
-  }
-};
 
 // rotary becomes result[n, i] = x cos + partner sin for a rotated element, with
 // the partner half the rotated width away, negated for the first half.
@@ -109,8 +72,7 @@ struct LowerRotary : OpConversionPattern<RotaryOp> {
 
 } // namespace
 
-void kvc::reference::populateRowPatterns(const TypeConverter &converter,
-                                         RewritePatternSet &patterns) {
-  patterns.add<LowerActivate, LowerSelect, LowerRotary>(converter,
-                                                        patterns.getContext());
+void kvc::reference::populateRotaryPatterns(const TypeConverter &converter,
+                                            RewritePatternSet &patterns) {
+  patterns.add<LowerRotary>(converter, patterns.getContext());
 }

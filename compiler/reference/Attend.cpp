@@ -1,0 +1,121 @@
+// Reference lowering of kvc.attend.
+#include "compiler/reference/Patterns.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace kvc;
+using namespace kvc::reference;
+
+namespace {
+
+// attend becomes, for each token and query head, the softmax of its scores over
+// the positions up to the token's own, and the sum of values under it. Later
+// positions are never read.
+struct LowerAttend : OpConversionPattern<AttendOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(AttendOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter b(op.getLoc(), rewriter);
+    CacheBuffers cache(op.getCache().getType(), adaptor.getCache());
+    CacheType type = cache.type;
+    LayoutAttrInterface layout = cache.layout();
+    Value queries = adaptor.getQueries().front();
+    Value positions = adaptor.getPositions().front();
+    Value sequences = adaptor.getSequences().front();
+    Value layer = adaptor.getLayer().front();
+    Type element = op.getType().getElementType();
+    auto perPosition = RankedTensorType::get({ShapedType::kDynamic}, element);
+    int64_t width = type.getKeyWidth();
+    int64_t heads = op.getType().getDimSize(1) / width;
+    int64_t group = heads / type.getKvHeads();
+    Value zero = number(b, element, 0);
+    Value lowest = number(b, element, -std::numeric_limits<double>::infinity());
+    Value scale = number(b, element, op.getScale().convertToDouble());
+
+    // The attention of query head h of token n, inserted into `rows`.
+    auto attendHead = [&](Emitter &b, Value n, Value h, Value rows) {
+      Value sequence = extractIndex(b, sequences, n);
+      Value count = arith::MaxSIOp::create(
+          b, add(b, extractIndex(b, positions, n), index(b, 1)), index(b, 0));
+      Value head = div(b, h, group);
+      auto load = [&](Emitter &b, Value position, auto emitIndex) {
+        Value page = cache.pageOf(b, sequence, position);
+        Value at = emitIndex(cache.placeOf(b, position));
+        return toFloat(b, memref::LoadOp::create(b, page, at), element);
+      };
+      Value scores =
+          tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
+            Value dot = accumulate(
+                b, index(b, width), zero,
+                [&](Emitter &b, Value e, Value sum) -> Value {
+                  Value query = tensor::ExtractOp::create(
+                      b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
+                  Value key = load(b, p, [&](Value place) {
+                    return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
+                                               place, e);
+                  });
+                  return math::FmaOp::create(b, query, key, sum);
+                });
+            return arith::MulFOp::create(b, dot, scale);
+          });
+      Value highest = accumulate(
+          b, count, lowest, [&](Emitter &b, Value p, Value state) -> Value {
+            Value score = tensor::ExtractOp::create(b, scores, p);
+            return arith::MaximumFOp::create(b, state, score);
+          });
+      Value weights =
+          tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
+            Value score = tensor::ExtractOp::create(b, scores, p);
+            return math::ExpOp::create(
+                b, arith::SubFOp::create(b, score, highest));
+          });
+      Value total = accumulate(
+          b, count, zero, [&](Emitter &b, Value p, Value sum) -> Value {
+            Value weight = tensor::ExtractOp::create(b, weights, p);
+            return arith::AddFOp::create(b, sum, weight);
+          });
+      // The highest score's weight is 1: a total of 0 has no key.
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, zero);
+      total = arith::SelectOp::create(b, none, number(b, element, 1), total);
+      return accumulate(
+          b, index(b, width), rows,
+          [&](Emitter &b, Value e, Value rows) -> Value {
+            Value sum = accumulate(
+                b, count, zero, [&](Emitter &b, Value p, Value sum) -> Value {
+                  Value weight = tensor::ExtractOp::create(b, weights, p);
+                  Value value = load(b, p, [&](Value place) {
+                    return layout.emitValueIndex(b, b.getLoc(), type, layer,
+                                                 head, place, e);
+                  });
+                  return math::FmaOp::create(b, weight, value, sum);
+                });
+            Value mean = arith::DivFOp::create(b, sum, total);
+            return tensor::InsertOp::create(
+                b, mean, rows, ValueRange{n, add(b, mul(b, h, width), e)});
+          });
+    };
+    Value count = rowCount(b, queries);
+    Value result =
+        accumulate(b, count, emptyRows(b, op.getType(), count),
+                   [&](Emitter &b, Value n, Value rows) {
+                     return accumulate(b, index(b, heads), rows,
+                                       [&](Emitter &b, Value h, Value rows) {
+                                         return attendHead(b, n, h, rows);
+                                       });
+                   });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+} // namespace
+
+void kvc::reference::populateAttendPatterns(const TypeConverter &converter,
+                                            RewritePatternSet &patterns) {
+  patterns.add<LowerAttend>(converter, patterns.getContext());
+}
