@@ -2,8 +2,7 @@
 #ifndef KVC_RUNTIME_MEMORY_H
 #define KVC_RUNTIME_MEMORY_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "kvc/kvc.h"
 
 namespace kvc {
 
@@ -18,18 +17,28 @@ inline bool add(int64_t a, int64_t b, int64_t *sum) {
 // The alignment of a cache line, and the most that anything here needs.
 constexpr int64_t lineBytes = 64;
 
+// Where something has its memory from, and gives it back to. `allocate` is NULL:
+// the system.
+using Allocator = kvc_allocator;
+
+// The allocator that a caller gave, or `standard`; error when a function of it is
+// missing.
+kvc_status readAllocator(Allocator *allocator, const kvc_allocator *given,
+                         const Allocator &standard);
+
 // Zeroed memory at the alignment of any C type, or of a line; NULL when there
 // is none. Nothing at all still has an address. Release it with deallocate().
-void *allocateBytes(int64_t bytes);
-void *allocateLines(int64_t bytes);
-void deallocate(void *memory); // NULL is fine
+void *allocateBytes(const Allocator &allocator, int64_t bytes);
+void *allocateLines(const Allocator &allocator, int64_t bytes);
+// NULL is fine, and so is an allocator that stands in the memory itself.
+void deallocate(Allocator allocator, void *memory);
 
 // A zeroed array of `count` elements.
-template <typename T> T *allocate(int64_t count) {
+template <typename T> T *allocate(const Allocator &allocator, int64_t count) {
   int64_t bytes;
   if (!multiply(count, int64_t(sizeof(T)), &bytes))
     return nullptr;
-  return static_cast<T *>(allocateBytes(bytes));
+  return static_cast<T *>(allocateBytes(allocator, bytes));
 }
 
 // Zeroed memory that starts at a line. From the system it comes in whole pages
@@ -42,8 +51,9 @@ struct Mapping {
 
 // False when there is none. Huge pages make touched memory cheaper to walk and
 // more of it: right for what is used in full.
-bool map(Mapping *mapping, int64_t bytes, bool hugePages);
-void unmap(Mapping *mapping);
+bool map(const Allocator &allocator, Mapping *mapping, int64_t bytes,
+         bool hugePages);
+void unmap(const Allocator &allocator, Mapping *mapping);
 
 } // namespace kvc
 

@@ -4,7 +4,6 @@
 #include "cpu.h"
 #include "error.h"
 #include "file.h"
-#include "memory.h"
 #include "params.h"
 
 #include <new>
@@ -130,7 +129,7 @@ void releaseModel(const kvc_model *shared) {
     return;
   closePackedFile(&model->weights);
   model->tag = 0;
-  deallocate(model);
+  deallocate(model->allocator, model);
 }
 
 } // namespace kvc
@@ -138,6 +137,7 @@ void releaseModel(const kvc_model *shared) {
 using namespace kvc;
 
 kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
+                          const kvc_model_params *params,
                           kvc_model **out_model) {
   Uncancelled uncancelled;
   if (!library)
@@ -146,6 +146,12 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
     return status;
   if (!out_model)
     return failNull("out_model");
+  kvc_model_params values;
+  if (kvc_status status = readParams(&values, params, "kvc_model_params"))
+    return status;
+  Allocator allocator;
+  if (kvc_status status = readAllocator(&allocator, values.allocator, {}))
+    return status;
   int64_t cacheBytesPerPosition = 0;
   if (kvc_status status = checkLibrary(library, &cacheBytesPerPosition))
     return status;
@@ -156,14 +162,14 @@ kvc_status kvc_model_open(const kvc_library *library, const char *weights_path,
   PackedFile weights;
   if (kvc_status status = openPackedFile(&weights, library, weights_path))
     return status;
-  void *memory = allocateBytes(sizeof(kvc_model));
+  void *memory = allocateBytes(allocator, sizeof(kvc_model));
   if (!memory) {
     closePackedFile(&weights);
     return fail(KVC_OUT_OF_MEMORY, "no memory for a model");
   }
-  *out_model =
-      new (memory) kvc_model{kvc_model::modelTag,   {1},    library, kernels,
-                             cacheBytesPerPosition, weights};
+  *out_model = new (memory)
+      kvc_model{kvc_model::modelTag, {1},     allocator, library,
+                kernels, cacheBytesPerPosition, weights};
   return KVC_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef KVC_RUNTIME_MODEL_H
 #define KVC_RUNTIME_MODEL_H
 
-#include "kvc/kvc.h"
+#include "memory.h"
 #include "packed_file.h"
 
 #include <atomic>
@@ -12,6 +12,7 @@ struct kvc_model {
   static constexpr uint32_t closedTag = 0x6363766b; // "kvcc": sessions live on
   uint32_t tag;
   std::atomic<int32_t> references; // the caller's, and one of each session
+  kvc::Allocator allocator;        // of its sessions, too, where they name none
   const kvc_library *library;
   const kvc_kernels *kernels;    // the best that this machine runs
   int64_t cacheBytesPerPosition; // of one sequence, without padding

@@ -11,25 +11,51 @@
 namespace kvc {
 
 // Bytes of each struct in the first version, 0.1.0. Fields are added at the end,
-// so that these numbers stay.
+// so that these numbers stay, and zero is the default of each.
 template <typename T> constexpr uint32_t firstSize = 0;
+template <> inline constexpr uint32_t firstSize<kvc_model_params> = 16;
 template <> inline constexpr uint32_t firstSize<kvc_model_info> = 168;
-template <> inline constexpr uint32_t firstSize<kvc_session_params> = 48;
+template <> inline constexpr uint32_t firstSize<kvc_session_params> = 56;
 template <> inline constexpr uint32_t firstSize<kvc_session_info> = 104;
 template <> inline constexpr uint32_t firstSize<kvc_sequence_info> = 48;
 template <> inline constexpr uint32_t firstSize<kvc_plan_info> = 48;
-template <> inline constexpr uint32_t firstSize<kvc_sampler_params> = 40;
+template <> inline constexpr uint32_t firstSize<kvc_sampler_params> = 48;
 
 // More than any version's struct has: what is no size at all shows as such.
 constexpr uint32_t mostSize = 1024;
+
+template <typename T> bool isSize(size_t size) {
+  static_assert(firstSize<T> > 0 && firstSize<T> <= sizeof(T), "");
+  return size >= firstSize<T> && size <= mostSize && size % alignof(T) == 0;
+}
+
+// What each kvc_<struct>_init_sized does.
+template <typename T>
+kvc_status initSized(T *given, size_t size, const char *argument,
+                     const char *type) {
+  if (!given)
+    return failNull(argument);
+  if (!isSize<T>(size))
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected size to be that of %s (a multiple of %zu in %u..%u), "
+                "but got %zu",
+                type, alignof(T), firstSize<T>, mostSize, size);
+  memset(given, 0, size);
+  given->size = uint32_t(size);
+  return KVC_OK;
+}
+
+inline bool isZero(const void *begin, size_t bytes) {
+  auto *byte = static_cast<const unsigned char *>(begin);
+  return bytes == 0 || (*byte == 0 && memcmp(byte, byte + 1, bytes - 1) == 0);
+}
 
 // The bytes of a caller's struct that both sides know of, in *known. A newer
 // caller's struct is longer, and fine while nothing new is used in it.
 template <typename T>
 kvc_status checkSize(const T *given, const char *type, size_t *known) {
-  static_assert(firstSize<T> > 0 && firstSize<T> <= sizeof(T), "");
   uint32_t size = given->size;
-  if (size < firstSize<T> || size > mostSize || size % alignof(T) != 0)
+  if (!isSize<T>(size))
     return fail(KVC_INVALID_ARGUMENT,
                 "expected %s.size to be set by its init function (a multiple "
                 "of %zu in %u..%u), but got %u",
@@ -45,12 +71,12 @@ kvc_status checkSize(const T *given, const char *type, size_t *known) {
   return KVC_OK;
 }
 
-// Lays the fields that the caller knows of over the defaults in `params`; NULL
-// leaves them.
+// Copies the fields that the caller knows of, and sets the others to zero.
 template <typename T>
 kvc_status readParams(T *params, const T *given, const char *type) {
   size_t known;
-  if (!given)
+  *params = {};
+  if (!given || isZero(given, firstSize<T>))
     return KVC_OK;
   if (kvc_status status = checkSize(given, type, &known))
     return status;

@@ -6,9 +6,10 @@
 
 namespace kvc {
 
-kvc_status createPool(CachePool *pool, const kvc_library *library,
-                      int64_t pageCount) {
+kvc_status createPool(CachePool *pool, const Allocator &allocator,
+                      const kvc_library *library, int64_t pageCount) {
   *pool = {};
+  pool->allocator = allocator;
   int64_t pageBytes = library->page_bytes;
   int64_t rounded, bytes, tokens;
   if (!add(pageBytes, lineBytes - 1, &rounded) ||
@@ -19,17 +20,17 @@ kvc_status createPool(CachePool *pool, const kvc_library *library,
         "%lld bytes",
         static_cast<long long>(pageCount), static_cast<long long>(pageBytes));
   // Small pages, since capacity that nobody uses shall cost nothing.
-  if (!map(&pool->memory, bytes, /*hugePages=*/false))
+  if (!map(allocator, &pool->memory, bytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
                 static_cast<long long>(bytes));
   pool->pageStride = rounded / lineBytes * lineBytes;
   pool->pageCount = pageCount;
   pool->positions = library->positions_per_page;
-  pool->references = allocate<int64_t>(pageCount);
-  pool->free = allocate<int64_t>(pageCount);
-  pool->filled = allocate<int64_t>(pageCount);
+  pool->references = allocate<int64_t>(allocator, pageCount);
+  pool->free = allocate<int64_t>(allocator, pageCount);
+  pool->filled = allocate<int64_t>(allocator, pageCount);
   if (multiply(pageCount, pool->positions, &tokens))
-    pool->tokens = allocate<int32_t>(tokens);
+    pool->tokens = allocate<int32_t>(allocator, tokens);
   if (!pool->references || !pool->free || !pool->filled ||
       !pool->tokens)
     return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
@@ -46,11 +47,11 @@ void fillPool(CachePool *pool, bool poison) {
 }
 
 void destroyPool(CachePool *pool) {
-  deallocate(pool->tokens);
-  deallocate(pool->filled);
-  deallocate(pool->free);
-  deallocate(pool->references);
-  unmap(&pool->memory);
+  deallocate(pool->allocator, pool->tokens);
+  deallocate(pool->allocator, pool->filled);
+  deallocate(pool->allocator, pool->free);
+  deallocate(pool->allocator, pool->references);
+  unmap(pool->allocator, &pool->memory);
 }
 
 int64_t metadataBytes(const CachePool &pool) {

@@ -11,6 +11,7 @@ namespace kvc {
 // mapping's start, a multiple of 64. Sequences hold pages, and several can hold
 // the same one; a page that nobody holds is free.
 struct CachePool {
+  Allocator allocator; // that it comes from
   Mapping memory;
   int64_t pageStride; // bytes from page to page
   int64_t pageCount;
@@ -25,8 +26,8 @@ struct CachePool {
 
 // Reserves a pool of `pageCount` pages with the geometry of the library, and
 // touches none of its memory, since there may be too little.
-kvc_status createPool(CachePool *pool, const kvc_library *library,
-                      int64_t pageCount);
+kvc_status createPool(CachePool *pool, const Allocator &allocator,
+                      const kvc_library *library, int64_t pageCount);
 // Makes all pages free.
 void fillPool(CachePool *pool, bool poison);
 void destroyPool(CachePool *pool);

@@ -2,7 +2,6 @@
 
 #include "error.h"
 #include "float_environment.h"
-#include "memory.h"
 #include "model.h"
 #include "params.h"
 
@@ -190,9 +189,10 @@ kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
                 "expected top_k to be in 1..%lld, or 0 for all, but got %lld",
                 static_cast<long long>(vocab),
                 static_cast<long long>(params.top_k));
-  if (!(params.top_p > 0 && params.top_p <= 1))
+  if (!(params.top_p >= 0 && params.top_p <= 1))
     return fail(KVC_INVALID_ARGUMENT,
-                "expected top_p to be above 0 and at most 1, but got %.17g",
+                "expected top_p to be above 0 and at most 1, or 0 for all, but "
+                "got %.17g",
                 params.top_p);
   return KVC_OK;
 }
@@ -228,24 +228,27 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
   if (!out_sampler)
     return failNull("out_sampler");
   kvc_sampler_params values;
-  kvc_sampler_params_init(&values);
   if (kvc_status status = readParams(&values, params, "kvc_sampler_params"))
     return status;
   if (kvc_status status = checkParams(values, vocab, valueOf(type)))
     return status;
-  auto *sampler = allocate<kvc_sampler>(1);
+  Allocator allocator;
+  if (kvc_status status = readAllocator(&allocator, values.allocator, {}))
+    return status;
+  auto *sampler = allocate<kvc_sampler>(allocator, 1);
   if (!sampler)
     return fail(KVC_OUT_OF_MEMORY, "no memory for a sampler");
   sampler->tag = kvc_sampler::samplerTag;
+  sampler->allocator = allocator;
   sampler->type = type;
   sampler->vocab = vocab;
   sampler->temperature = values.temperature;
   sampler->topK = values.top_k;
-  sampler->topP = values.top_p;
+  sampler->topP = values.top_p == 0 ? 1 : values.top_p;
   seed(&sampler->generator, values.seed);
-  sampler->scores = allocate<double>(vocab);
-  sampler->selection = allocate<double>(vocab);
-  sampler->order = allocate<int32_t>(vocab);
+  sampler->scores = allocate<double>(allocator, vocab);
+  sampler->selection = allocate<double>(allocator, vocab);
+  sampler->order = allocate<int32_t>(allocator, vocab);
   if (!sampler->scores || !sampler->selection || !sampler->order) {
     kvc_sampler_destroy(sampler);
     return fail(KVC_OUT_OF_MEMORY, "no memory for a sampler of %lld tokens",
@@ -259,11 +262,11 @@ void kvc_sampler_destroy(kvc_sampler *sampler) {
   if (!sampler || sampler->tag != kvc_sampler::samplerTag ||
       sampler->generations > 0)
     return;
-  deallocate(sampler->order);
-  deallocate(sampler->selection);
-  deallocate(sampler->scores);
+  deallocate(sampler->allocator, sampler->order);
+  deallocate(sampler->allocator, sampler->selection);
+  deallocate(sampler->allocator, sampler->scores);
   sampler->tag = 0;
-  deallocate(sampler);
+  deallocate(sampler->allocator, sampler);
 }
 
 kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,

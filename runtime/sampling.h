@@ -2,7 +2,7 @@
 #ifndef KVC_RUNTIME_SAMPLING_H
 #define KVC_RUNTIME_SAMPLING_H
 
-#include "kvc/kvc.h"
+#include "memory.h"
 
 namespace kvc {
 
@@ -16,6 +16,7 @@ struct Generator {
 struct kvc_sampler {
   static constexpr uint32_t samplerTag = 0x7061766b; // "kvap"
   uint32_t tag;
+  kvc::Allocator allocator;
   kvc_type type;
   int64_t vocab;
   double temperature;

@@ -18,8 +18,8 @@ kvc_status checkParams(const kvc_library *library,
                        const kvc_session_params &params) {
   if (params.sequences < 1 || params.sequences > INT32_MAX)
     return fail(KVC_INVALID_ARGUMENT,
-                "expected sequences to be in 1..%d, but got %lld", INT32_MAX,
-                static_cast<long long>(params.sequences));
+                "expected sequences to be in 1..%d, or 0 for one, but got %lld",
+                INT32_MAX, static_cast<long long>(params.sequences));
   if (params.capacity < 0 || params.capacity > library->capacity)
     return fail(
         KVC_INVALID_ARGUMENT,
@@ -64,15 +64,16 @@ kvc_status checkPoolPages(const kvc_library *library,
 // Creates the pool, the largest part, and then the page tables.
 kvc_status reservePages(kvc_session *session,
                         const kvc_session_params &params) {
+  const Allocator &allocator = session->allocator;
   const kvc_library *library = session->model->library;
   int64_t pages =
       params.pool_pages ? params.pool_pages : allPages(library, params);
-  if (kvc_status status = createPool(&session->pool, library, pages))
+  if (kvc_status status = createPool(&session->pool, allocator, library, pages))
     return status;
   int64_t entries;
   if (!multiply(session->sequences, library->pages_per_sequence, &entries) ||
-      !(session->pages = allocate<int64_t>(entries)) ||
-      !(session->reorderedPages = allocate<int64_t>(entries)))
+      !(session->pages = allocate<int64_t>(allocator, entries)) ||
+      !(session->reorderedPages = allocate<int64_t>(allocator, entries)))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for the page tables of %lld sequences with %lld "
                 "pages each",
@@ -82,24 +83,27 @@ kvc_status reservePages(kvc_session *session,
 }
 
 kvc_status reserveBuffers(kvc_session *session) {
+  const Allocator &allocator = session->allocator;
   const kvc_library *library = session->model->library;
-  session->lengths = allocate<int64_t>(session->sequences);
-  session->computed = allocate<int64_t>(session->sequences);
-  session->planned = allocate<int64_t>(session->sequences);
-  session->reorderedLengths = allocate<int64_t>(session->sequences);
-  session->tokens = allocate<int32_t>(library->max_tokens);
-  session->slots = allocate<int32_t>(library->max_tokens);
-  session->outputs = allocate<int64_t>(library->max_tokens);
+  session->lengths = allocate<int64_t>(allocator, session->sequences);
+  session->computed = allocate<int64_t>(allocator, session->sequences);
+  session->planned = allocate<int64_t>(allocator, session->sequences);
+  session->reorderedLengths =
+      allocate<int64_t>(allocator, session->sequences);
+  session->tokens = allocate<int32_t>(allocator, library->max_tokens);
+  session->slots = allocate<int32_t>(allocator, library->max_tokens);
+  session->outputs = allocate<int64_t>(allocator, library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
       !session->reorderedLengths || !session->tokens || !session->slots ||
       !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
-  if (!map(&session->workspace, library->workspace_bytes, /*hugePages=*/true))
+  if (!map(allocator, &session->workspace, library->workspace_bytes,
+           /*hugePages=*/true))
     return fail(KVC_OUT_OF_MEMORY, "no memory for a workspace of %lld bytes",
                 static_cast<long long>(library->workspace_bytes));
   int64_t rowBytes = library->vocab * bytesOf(library->arithmetic);
-  if (!map(&session->logits, rowBytes, /*hugePages=*/false))
+  if (!map(allocator, &session->logits, rowBytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for a row of %lld bytes of logits",
                 static_cast<long long>(rowBytes));
@@ -122,7 +126,8 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   if (status == KVC_OK)
     status = reserveBuffers(session);
   if (status == KVC_OK)
-    status = createThreads(session->threadCount, &session->threads);
+    status = createThreads(session->allocator, session->threadCount,
+                           &session->threads);
   if (status != KVC_OK)
     return status;
   // All is there: now it may be touched.
@@ -186,19 +191,25 @@ kvc_status kvc_session_create(const kvc_model *model,
   if (!out_session)
     return failNull("out_session");
   kvc_session_params values;
-  kvc_session_params_init(&values);
   if (kvc_status status = readParams(&values, params, "kvc_session_params"))
     return status;
+  if (values.sequences == 0)
+    values.sequences = 1;
   if (kvc_status status = checkParams(model->library, values))
     return status;
   if (kvc_status status = checkPoolPages(model->library, values))
     return status;
-  void *memory = allocateBytes(sizeof(kvc_session));
+  Allocator allocator;
+  if (kvc_status status =
+          readAllocator(&allocator, values.allocator, model->allocator))
+    return status;
+  void *memory = allocateBytes(allocator, sizeof(kvc_session));
   if (!memory)
     return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
   auto *session = new (memory) kvc_session{};
   session->tag = kvc_session::sessionTag;
   session->process = getpid();
+  session->allocator = allocator;
   session->model = model;
   retainModel(model);
   if (kvc_status status = fill(session, values)) {
@@ -217,21 +228,22 @@ void kvc_session_destroy(kvc_session *session) {
     forgetThreads(session->threads);
   else
     destroyThreads(session->threads);
-  unmap(&session->logits);
-  unmap(&session->workspace);
-  deallocate(session->outputs);
-  deallocate(session->slots);
-  deallocate(session->tokens);
-  deallocate(session->reorderedLengths);
-  deallocate(session->planned);
-  deallocate(session->computed);
-  deallocate(session->lengths);
+  const Allocator allocator = session->allocator;
+  unmap(allocator, &session->logits);
+  unmap(allocator, &session->workspace);
+  deallocate(allocator, session->outputs);
+  deallocate(allocator, session->slots);
+  deallocate(allocator, session->tokens);
+  deallocate(allocator, session->reorderedLengths);
+  deallocate(allocator, session->planned);
+  deallocate(allocator, session->computed);
+  deallocate(allocator, session->lengths);
   destroyPool(&session->pool);
-  deallocate(session->reorderedPages);
-  deallocate(session->pages);
+  deallocate(allocator, session->reorderedPages);
+  deallocate(allocator, session->pages);
   releaseModel(session->model);
   session->tag = 0;
-  deallocate(session);
+  deallocate(allocator, session);
 }
 
 kvc_status kvc_session_query(const kvc_session *session,

@@ -15,6 +15,7 @@ struct kvc_session {
   uint32_t tag;
   pid_t process; // that created it: a forked child has none of its threads
   mutable std::atomic<const void *> owner; // the thread that uses it, see turn.h
+  kvc::Allocator allocator;
   const kvc_model *model;
   const kvc_kernels *kernels;
   int32_t threadCount;

@@ -2,7 +2,6 @@
 
 #include "error.h"
 #include "float_environment.h"
-#include "memory.h"
 
 #include <atomic>
 #include <linux/futex.h>
@@ -23,6 +22,7 @@ namespace kvc {
 // chunks are done; no thread need have seen it.
 struct ThreadPool {
   kvc_executor executor; // first: the address of both is one
+  Allocator allocator;     // that it comes from
   int32_t threads;
   int32_t started; // workers that exist
   pthread_t *workers;
@@ -196,16 +196,18 @@ int32_t allowedCpus() {
 
 static_assert(alignof(ThreadPool) <= lineBytes, "see allocateLines");
 
-kvc_status createThreads(int32_t threads, ThreadPool **out_pool) {
-  void *memory = allocateLines(sizeof(ThreadPool));
-  auto *workers = allocate<pthread_t>(threads - 1);
+kvc_status createThreads(const Allocator &allocator, int32_t threads,
+                         ThreadPool **out_pool) {
+  void *memory = allocateLines(allocator, sizeof(ThreadPool));
+  auto *workers = allocate<pthread_t>(allocator, threads - 1);
   if (!memory || !workers) {
-    deallocate(memory);
-    deallocate(workers);
+    deallocate(allocator, memory);
+    deallocate(allocator, workers);
     return fail(KVC_OUT_OF_MEMORY, "no memory for %d threads", threads);
   }
   auto *pool = new (memory) ThreadPool{};
   pool->executor.parallel_for = parallelFor;
+  pool->allocator = allocator;
   pool->threads = threads;
   pool->workers = workers;
   if (!startWorkers(pool)) {
@@ -230,8 +232,8 @@ void destroyThreads(ThreadPool *pool) {
 }
 
 void forgetThreads(ThreadPool *pool) {
-  deallocate(pool->workers);
-  deallocate(pool);
+  deallocate(pool->allocator, pool->workers);
+  deallocate(pool->allocator, pool);
 }
 
 const kvc_executor *executorOf(ThreadPool *pool) { return &pool->executor; }

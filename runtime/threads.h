@@ -2,7 +2,7 @@
 #ifndef KVC_RUNTIME_THREADS_H
 #define KVC_RUNTIME_THREADS_H
 
-#include "kvc/kvc.h"
+#include "memory.h"
 
 namespace kvc {
 
@@ -15,7 +15,8 @@ struct ThreadPool;
 int32_t allowedCpus();
 
 // A pool of `threads` in 1..maxThreads, of which the caller of a region is one.
-kvc_status createThreads(int32_t threads, ThreadPool **out_pool);
+kvc_status createThreads(const Allocator &allocator, int32_t threads,
+                         ThreadPool **out_pool);
 void destroyThreads(ThreadPool *pool); // NULL is fine
 // Destroys the pool of a parent process, whose threads this one doesn't have.
 void forgetThreads(ThreadPool *pool);

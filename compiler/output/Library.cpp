@@ -27,7 +27,7 @@ static std::string headerText(const LibraryDescription &d) {
   os << "/* " << d.name << ".h: made by " << kCompilerVersion << ".\n"
      << " * Link lib" << d.name << ".a (or .so) and the kvc runtime, and open the"
      << " model with\n *   kvc_model_open(" << d.name << "_library(), \"DIR/\" "
-     << upper << "_WEIGHTS_FILE, &model)\n */\n"
+     << upper << "_WEIGHTS_FILE, NULL, &model)\n */\n"
      << "#ifndef KVC_GENERATED_" << upper << "_H\n#define KVC_GENERATED_" << upper
      << "_H\n\n#include <kvc/abi.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
      << "#define " << upper << "_WEIGHTS_FILE \"" << d.name << ".safetensors\"\n";

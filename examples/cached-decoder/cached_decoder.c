@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
   kvc_session_params_init(&params);
   params.sequences = batch;
   check(kvc_model_open(story_library(), argc > 1 ? argv[1] : STORY_WEIGHTS,
-                       &model));
+                       NULL, &model));
   check(kvc_session_create(model, &params, &session));
   draw_ids();
   chunks_equal_full_prefix(session);

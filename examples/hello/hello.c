@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
 
   kvc_model *model = NULL;
   kvc_session *session = NULL;
-  if (kvc_model_open(MODEL_LIBRARY(), MODEL_WEIGHTS, &model) != KVC_OK)
+  if (kvc_model_open(MODEL_LIBRARY(), MODEL_WEIGHTS, NULL, &model) != KVC_OK)
     return fail();
   if (kvc_session_create(model, NULL, &session) != KVC_OK)
     return fail();

@@ -33,7 +33,8 @@ struct CompiledModel {
   kvc_model *model = nullptr; // the caller closes it
   int64_t rowBytes;           // of one row of logits
 
-  explicit CompiledModel(const std::string &folder) {
+  explicit CompiledModel(const std::string &folder,
+                         const kvc_allocator *allocator = nullptr) {
     glob_t found;
     if (glob((folder + "/lib*.so").c_str(), 0, nullptr, &found) ||
         found.gl_pathc != 1)
@@ -48,8 +49,11 @@ struct CompiledModel {
     if (!symbol)
       die("%s", dlerror());
     library = reinterpret_cast<const kvc_library *(*)()>(symbol)();
+    kvc_model_params params;
+    kvc_model_params_init(&params);
+    params.allocator = allocator;
     must(kvc_model_open(library, (folder + "/" + name + ".safetensors").c_str(),
-                        &model));
+                        &params, &model));
     rowBytes = library->vocab * (library->arithmetic == KVC_TYPE_F64 ? 8 : 4);
   }
 };

@@ -372,8 +372,7 @@ int main(int argc, char **argv) {
     die("expected kvc-sequences DIR DENSE_DIR [OPERATIONS]");
   int64_t operations = argc == 4 ? atoll(argv[3]) : 20000;
   kvc_allocator allocator = {allocate, release, nullptr};
-  must(kvc_set_allocator(&allocator));
-  CompiledModel compiled(argv[1]), dense(argv[2]);
+  CompiledModel compiled(argv[1], &allocator), dense(argv[2], &allocator);
   Test(compiled, dense, std::string(argv[1]) + "/sequence.state")
       .run(operations);
   kvc_model_close(compiled.model);

@@ -1,6 +1,6 @@
-/* The application's allocator: everything comes from it and goes back to it,
- * each request fails in turn, and nothing is requested once things are created.
- */
+/* The application's allocator: all memory of what it was given for comes from it
+ * and goes back to it, each request fails in turn, and nothing is requested once
+ * things are created. */
 #include "check.h"
 #include "fake_model.h"
 
@@ -67,6 +67,21 @@ static void use(kvc_session *session, kvc_sampler *sampler) {
   CHECK_OK(kvc_session_reset(session));
 }
 
+/* An allocator that another one's users don't reach. */
+static int64_t others;
+
+static void *give_other(void *user, int64_t bytes) {
+  CHECK(user == &others);
+  ++others;
+  return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+}
+
+static void take_other(void *user, void *memory) {
+  CHECK(user == &others && memory);
+  --others;
+  free(memory);
+}
+
 void test_allocator(const char *folder) {
   static const fake_shape shape = {160, 16, 32, KVC_TYPE_F64};
   kvc_library library;
@@ -76,53 +91,70 @@ void test_allocator(const char *folder) {
   fake_weights_write(&library, path);
 
   kvc_allocator allocator = {give, take, &heap};
-  CHECK_OK(kvc_set_allocator(&allocator));
+  kvc_model_params opening;
+  kvc_model_params_init(&opening);
+  opening.allocator = &allocator;
   kvc_model *model = NULL;
-  FAIL_EACH(kvc_model_open(&library, path, &model), model, 1);
-  CHECK_FAILS(kvc_set_allocator(NULL), KVC_BUSY,
-              "expected no model, session or sampler to be alive when the "
-              "allocator is set, but 1 blocks of memory are in use");
+  FAIL_EACH(kvc_model_open(&library, path, &opening, &model), model, 1);
   kvc_session_params params;
   kvc_session_params_init(&params);
   params.sequences = 3;
   params.threads = 2;
-  kvc_session *session = NULL, *other = NULL;
-  /* The session, 9 arrays, 4 of the page pool, cache, workspace, logits, the
-   * threads' pool and its list. */
+  kvc_session *session = NULL;
+  /* From the model's: the session, 9 arrays, 4 of the page pool, cache, workspace,
+   * logits, the threads' pool and its list. */
   FAIL_EACH(kvc_session_create(model, &params, &session), session, 19);
   kvc_sampler_params sampling;
   kvc_sampler_params_init(&sampling);
   sampling.temperature = 1;
+  sampling.allocator = &allocator;
   kvc_sampler *sampler = NULL;
   FAIL_EACH(kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F64, &sampler),
             sampler, 4);
 
+  /* Beside it a session with an allocator of its own, and a sampler with the
+   * system's. What was said of an allocator is copied. */
+  int64_t live = heap.live;
+  kvc_allocator other = {give_other, take_other, &others};
+  params.allocator = &other;
+  kvc_session *other_session = NULL;
+  CHECK_OK(kvc_session_create(model, &params, &other_session));
+  CHECK_EQUAL(others, 19);
+  memset(&allocator, 0, sizeof allocator);
+  memset(&other, 0, sizeof other);
+  sampling.allocator = NULL;
+  kvc_sampler *other_sampler = NULL;
+  CHECK_OK(kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F64,
+                              &other_sampler));
+
   heap.requests = 0;
   use(session, sampler);
+  use(other_session, other_sampler);
   CHECK_EQUAL(heap.requests, 0);
+  CHECK_EQUAL(heap.live, live);
+  CHECK_EQUAL(others, 19);
+  kvc_session_destroy(other_session);
+  kvc_sampler_destroy(other_sampler);
+  CHECK_EQUAL(others, 0);
+  CHECK_EQUAL(heap.live, live);
 
   kvc_sampler_destroy(sampler);
+  kvc_model_close(model); /* which the session keeps */
   kvc_session_destroy(session);
-  kvc_model_close(model);
   CHECK_EQUAL(heap.live, 0);
 
   heap.misaligned = 1;
+  allocator = (kvc_allocator){give, take, &heap};
   model = NULL;
-  CHECK_FAILS(kvc_model_open(&library, path, &model), KVC_OUT_OF_MEMORY,
-              "no memory for a model");
+  CHECK_FAILS(kvc_model_open(&library, path, &opening, &model),
+              KVC_OUT_OF_MEMORY, "no memory for a model");
   CHECK_EQUAL(heap.live, 0);
-
   allocator.release = NULL;
-  CHECK_FAILS(kvc_set_allocator(&allocator), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(&library, path, &opening, &model),
+              KVC_INVALID_ARGUMENT,
               "expected allocator->release to be given, but got NULL");
   allocator.allocate = NULL;
-  CHECK_FAILS(kvc_set_allocator(&allocator), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(&library, path, &opening, &model),
+              KVC_INVALID_ARGUMENT,
               "expected allocator->allocate to be given, but got NULL");
-  CHECK_OK(kvc_set_allocator(NULL));
-  heap.requests = 0;
-  CHECK_OK(kvc_model_open(&library, path, &model));
-  CHECK_OK(kvc_session_create(model, &params, &other));
-  CHECK_EQUAL(heap.requests, 0);
-  kvc_session_destroy(other);
-  kvc_model_close(model);
 }

@@ -8,6 +8,6 @@ kvc_model *fake_model_open(kvc_library *library, const fake_shape *shape,
   fake_library_fill(library, shape);
   fake_weights_write(library, path);
   kvc_model *model = NULL;
-  CHECK_OK(kvc_model_open(library, path, &model));
+  CHECK_OK(kvc_model_open(library, path, NULL, &model));
   return model;
 }

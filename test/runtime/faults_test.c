@@ -222,14 +222,14 @@ void test_faults(const char *folder) {
   fake_weights_write(&library, path);
 
   kvc_model *model = NULL;
-  COUNT_FAILURES(failures, kvc_model_open(&library, path, &model), model);
+  COUNT_FAILURES(failures, kvc_model_open(&library, path, NULL, &model), model);
   CHECK_EQUAL(failures, 3); /* fstat, mmap, the model */
 
   /* A file that the system does not map is an error of files. */
   kvc_model *other = NULL;
   memory_error = ENODEV;
   countdown = 2;
-  CHECK_EQUAL(kvc_model_open(&library, path, &other), KVC_IO);
+  CHECK_EQUAL(kvc_model_open(&library, path, NULL, &other), KVC_IO);
   memory_error = ENOMEM;
 
   kvc_session *session = NULL;

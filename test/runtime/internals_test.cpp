@@ -164,7 +164,7 @@ void runRegion(const kvc_executor *executor, int64_t count) {
 void threads() {
   for (int32_t count : {1, 2, 3, 8}) {
     kvc::ThreadPool *pool = nullptr;
-    CHECK_OK(kvc::createThreads(count, &pool));
+    CHECK_OK(kvc::createThreads({}, count, &pool));
     const kvc_executor *executor = kvc::executorOf(pool);
     for (int64_t tasks = 0; tasks < 200; ++tasks)
       runRegion(executor, tasks);
@@ -190,7 +190,7 @@ void threads() {
 
   // Workers block what is not their own fault.
   kvc::ThreadPool *pool = nullptr;
-  CHECK_OK(kvc::createThreads(2, &pool));
+  CHECK_OK(kvc::createThreads({}, 2, &pool));
   Masks masks = {pthread_self(), {}, {0}};
   while (masks.workers.load() == 0)
     kvc::executorOf(pool)->parallel_for(kvc::executorOf(pool), readMask, &masks,
@@ -206,7 +206,7 @@ void threads() {
 // judging.
 void dispatch() {
   kvc::ThreadPool *pool = nullptr;
-  CHECK_OK(kvc::createThreads(kvc::allowedCpus(), &pool));
+  CHECK_OK(kvc::createThreads({}, kvc::allowedCpus(), &pool));
   const kvc_executor *executor = kvc::executorOf(pool);
   constexpr int runs = 500, regions = 200;
   double best = 1;
@@ -230,11 +230,16 @@ void params() {
   Settings older = {8, 5, -1}; // the application knows of 8 bytes
   Settings values = {16, 1, 2};
   CHECK_OK(kvc::readParams(&values, &older, "Settings"));
-  CHECK(values.old == 5 && values.added == 2);
+  CHECK(values.old == 5 && values.added == 0);
   values = {16, 3, 4};
   CHECK_OK(kvc::writeInfo(&older, values, "Settings"));
   CHECK(older.old == 3 && older.added == -1);
   CHECK_EQUAL(older.size, 8);
+  Settings zero = {0, 0, 7}; // which may end before `added`
+  CHECK_OK(kvc::readParams(&values, &zero, "Settings"));
+  CHECK(values.old == 0 && values.added == 0);
+  CHECK_OK(kvc::initSized(&zero, 8, "zero", "Settings"));
+  CHECK(zero.size == 8 && zero.added == 7);
   older.size = 12;
   CHECK_EQUAL(kvc::readParams(&values, &older, "Settings"),
               KVC_INVALID_ARGUMENT);

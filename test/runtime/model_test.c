@@ -51,13 +51,13 @@ static void rejects_arguments(void) {
   kvc_library library;
   kvc_model *model = NULL;
   fake_library_fill(&library, &shape);
-  CHECK_FAILS(kvc_model_open(NULL, "w", &model), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(NULL, "w", NULL, &model), KVC_INVALID_ARGUMENT,
               "expected library to be given, but got NULL");
-  CHECK_FAILS(kvc_model_open(&library, NULL, &model), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(&library, NULL, NULL, &model), KVC_INVALID_ARGUMENT,
               "expected weights_path to be given, but got NULL");
-  CHECK_FAILS(kvc_model_open(&library, "", &model), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(&library, "", NULL, &model), KVC_INVALID_ARGUMENT,
               "expected weights_path to name a file, but got \"\"");
-  CHECK_FAILS(kvc_model_open(&library, "w", NULL), KVC_INVALID_ARGUMENT,
+  CHECK_FAILS(kvc_model_open(&library, "w", NULL, NULL), KVC_INVALID_ARGUMENT,
               "expected out_model to be given, but got NULL");
   kvc_model_info info;
   kvc_model_info_init(&info);
@@ -75,7 +75,7 @@ static void rejects_libraries(void) {
 #define CHECK_LIBRARY(change, message)                                         \
   fake_library_fill(&library, &shape);                                         \
   change;                                                                      \
-  CHECK_FAILS(kvc_model_open(&library, "absent", &model), KVC_INCOMPATIBLE,    \
+  CHECK_FAILS(kvc_model_open(&library, "absent", NULL, &model), KVC_INCOMPATIBLE,    \
               message)
   CHECK_LIBRARY(library.abi_version = 9,
                 "expected a library of ABI version 1 (that of runtime 0.1.0), "

@@ -51,7 +51,7 @@ static void libraries(const kvc_library *library, const char *weights) {
   do {                                                                         \
     kvc_library strange = *library;                                            \
     strange.change;                                                            \
-    REFUSED(kvc_model_open, (&strange, weights, &model), KVC_INCOMPATIBLE);    \
+    REFUSED(kvc_model_open, (&strange, weights, NULL, &model), KVC_INCOMPATIBLE);    \
   } while (0)
   STRANGE(struct_size = 8);
   STRANGE(width = 0);
@@ -71,7 +71,7 @@ static void weight_files(const kvc_library *library, const char *weights) {
   snprintf(path, sizeof path, "%s/altered.safetensors", place);
 #define ALTERED(length, from, to, status)                                      \
   alter(weights, path, length, from, to);                                      \
-  REFUSED(kvc_model_open, (library, path, &model), status)
+  REFUSED(kvc_model_open, (library, path, NULL, &model), status)
   ALTERED(7, "", "", KVC_IO);
   ALTERED(20, "", "", KVC_IO);
   ALTERED(300, "", "", KVC_INCOMPATIBLE);
@@ -92,9 +92,9 @@ static void strangers(kvc_library library, const char *weights) {
   snprintf(path, sizeof path, "%s/stranger.safetensors", place);
   library.identity[31] ^= 1;
   fake_weights_write(&library, path);
-  INVALID(kvc_model_open, (&library, "", &model));
-  REFUSED(kvc_model_open, (&library, weights, &model), KVC_INCOMPATIBLE);
-  CHECK_OK(kvc_model_open(&library, path, &model));
+  INVALID(kvc_model_open, (&library, "", NULL, &model));
+  REFUSED(kvc_model_open, (&library, weights, NULL, &model), KVC_INCOMPATIBLE);
+  CHECK_OK(kvc_model_open(&library, path, NULL, &model));
   CHECK_OK(kvc_session_create(model, NULL, &other));
   REFUSED(kvc_sequence_copy, (other, 0, session, 2), KVC_INCOMPATIBLE);
   snprintf(path, sizeof path, "%s/stranger", place);
@@ -168,7 +168,7 @@ static void state_files(kvc_library library, const char *weights,
   kvc_session *other = NULL;
   const int32_t high = fake_vocab;
   library.vocab = fake_vocab + 1;
-  CHECK_OK(kvc_model_open(&library, weights, &model));
+  CHECK_OK(kvc_model_open(&library, weights, NULL, &model));
   CHECK_OK(kvc_session_create(model, NULL, &other));
   chunk = (kvc_chunk){0, &high, 1, KVC_OUTPUTS_NONE};
   CHECK_OK(kvc_forward(other, &chunk, 1, NULL, 0));
@@ -183,6 +183,11 @@ static void *never(void *user, int64_t bytes) {
   abort();
 }
 
+static void drop(void *user, void *memory) { (void)user, (void)memory; }
+
+static const kvc_allocator no_allocate = {NULL, drop, NULL};
+static const kvc_allocator no_release = {never, NULL, NULL};
+
 static void models(const kvc_library *library, const char *weights) {
   kvc_model *model = NULL;
   kvc_library old = *library, other = *library, strange = *library;
@@ -190,19 +195,48 @@ static void models(const kvc_library *library, const char *weights) {
   old.abi_version = KVC_ABI_VERSION + 1;
   other.identity[0] ^= 1;
   strange.kernels = &kernels;
-  INVALID(kvc_model_open, (NULL, weights, &model));
-  INVALID(kvc_model_open, (library, NULL, &model));
-  INVALID(kvc_model_open, (library, weights, NULL));
-  REFUSED(kvc_model_open, (&old, weights, &model), KVC_INCOMPATIBLE);
-  REFUSED(kvc_model_open, (&other, weights, &model), KVC_INCOMPATIBLE);
-  REFUSED(kvc_model_open, (&strange, weights, &model), KVC_INCOMPATIBLE);
-  REFUSED(kvc_model_open, (library, "absent", &model), KVC_IO);
+  INVALID(kvc_model_open, (NULL, weights, NULL, &model));
+  INVALID(kvc_model_open, (library, NULL, NULL, &model));
+  INVALID(kvc_model_open, (library, weights, NULL, NULL));
+  REFUSED(kvc_model_open, (&old, weights, NULL, &model), KVC_INCOMPATIBLE);
+  REFUSED(kvc_model_open, (&other, weights, NULL, &model), KVC_INCOMPATIBLE);
+  REFUSED(kvc_model_open, (&strange, weights, NULL, &model), KVC_INCOMPATIBLE);
+  REFUSED(kvc_model_open, (library, "absent", NULL, &model), KVC_IO);
   CHECK(model == NULL);
-  kvc_allocator none = {NULL, NULL, NULL};
-  INVALID(kvc_set_allocator, (&none));
-  none.allocate = never;
-  INVALID(kvc_set_allocator, (&none));
-  REFUSED(kvc_set_allocator, (NULL), KVC_BUSY);
+  kvc_model_params params;
+#define INVALID_OPENING(change)                                                \
+  kvc_model_params_init(&params);                                              \
+  change;                                                                      \
+  INVALID(kvc_model_open, (library, weights, &params, &model))
+  INVALID_OPENING(params.size = 1);
+  INVALID_OPENING(params.allocator = &no_allocate);
+  INVALID_OPENING(params.allocator = &no_release);
+  CHECK(model == NULL);
+}
+
+/* Sizes that no struct has: too small, too large, not aligned. */
+static void sizes(void) {
+  union {
+    kvc_model_params model_params;
+    kvc_model_info model_info;
+    kvc_session_params session_params;
+    kvc_session_info session_info;
+    kvc_sequence_info sequence_info;
+    kvc_plan_info plan_info;
+    kvc_sampler_params sampler_params;
+  } any;
+#define INVALID_SIZES(init, any)                                               \
+  INVALID(init, (NULL, sizeof any));                                           \
+  INVALID(init, (&any, 8));                                                    \
+  INVALID(init, (&any, 1032));                                                 \
+  INVALID(init, (&any, sizeof any + 1))
+  INVALID_SIZES(kvc_model_params_init_sized, any.model_params);
+  INVALID_SIZES(kvc_model_info_init_sized, any.model_info);
+  INVALID_SIZES(kvc_session_params_init_sized, any.session_params);
+  INVALID_SIZES(kvc_session_info_init_sized, any.session_info);
+  INVALID_SIZES(kvc_sequence_info_init_sized, any.sequence_info);
+  INVALID_SIZES(kvc_plan_info_init_sized, any.plan_info);
+  INVALID_SIZES(kvc_sampler_params_init_sized, any.sampler_params);
 }
 
 static void sessions(const kvc_model *model) {
@@ -227,7 +261,9 @@ static void sessions(const kvc_model *model) {
   kvc_session_params_init(&longer.known);
   longer.known.size = sizeof longer;
   INVALID(kvc_session_create, (model, &longer.known, &made));
-  INVALID_PARAMS(params.sequences = 0);
+  INVALID_PARAMS(params.sequences = -1);
+  INVALID_PARAMS(params.allocator = &no_allocate);
+  INVALID_PARAMS(params.allocator = &no_release);
   INVALID_PARAMS(params.capacity = 161);
   INVALID_PARAMS(params.threads = -1);
   INVALID_PARAMS(params.poison = 2);
@@ -365,7 +401,9 @@ static void samples(void) {
   INVALID_SAMPLING(params.size = 1);
   INVALID_SAMPLING(params.temperature = -1);
   INVALID_SAMPLING(params.top_k = fake_vocab + 1);
-  INVALID_SAMPLING(params.top_p = 0);
+  INVALID_SAMPLING(params.top_p = -1);
+  INVALID_SAMPLING(params.allocator = &no_allocate);
+  INVALID_SAMPLING(params.allocator = &no_release);
   INVALID(kvc_sampler_create, (NULL, 0, KVC_TYPE_F64, &sampler));
   INVALID(kvc_sampler_create, (NULL, fake_vocab, KVC_TYPE_F16, &sampler));
   INVALID(kvc_sampler_create, (NULL, fake_vocab, KVC_TYPE_F64, NULL));
@@ -452,6 +490,7 @@ void test_refusals(const char *folder) {
   place = folder;
   view_take(session, place, &before);
   models(&library, weights);
+  sizes();
   libraries(&library, weights);
   weight_files(&library, weights);
   strangers(library, weights);

@@ -77,8 +77,13 @@ static void keeps_candidates(void) {
   CHECK_EQUAL(support(1, 2, 0.58, fixed, 5), 0x14);
   /* Of equal ones the lower ids come first. */
   const double equal[] = {1, 1, 1, 1};
+  CHECK_EQUAL(support(1, 0, 1e-8, equal, 4), 0x01);
+  CHECK_EQUAL(support(1, 0, 0x1p-1074, equal, 4), 0x01);
   CHECK_EQUAL(support(1, 0, 0.5, equal, 4), 0x03);
-  CHECK_EQUAL(support(1, 0, 0.51, equal, 4), 0x07);
+  CHECK_EQUAL(support(1, 0, 0.5000001, equal, 4), 0x07);
+  CHECK_EQUAL(support(1, 0, 0.75, equal, 4), 0x07);
+  /* Zero is off, as it is for top_k. */
+  CHECK_EQUAL(support(1, 0, 0, equal, 4), 0x0f);
 }
 
 static void extremes(void) {
@@ -92,6 +97,53 @@ static void extremes(void) {
   const double one[] = {-INFINITY, -7, -INFINITY};
   CHECK_EQUAL(support(1, 0, 1, one, 3), 0x02);
   CHECK_EQUAL(support(1, 3, 0.5, one, 3), 0x02);
+}
+
+/* The coldest temperatures take the maximum whatever the seed, and the hottest
+ * forgets the scores. */
+static void coldest_and_hottest(void) {
+  enum { vocab = 40, draws = 40000 };
+  double doubles[vocab];
+  float floats[vocab];
+  for (int i = 0; i < vocab; ++i) {
+    doubles[i] = (i * 17 % vocab) * 0.25 - 5;
+    floats[i] = (float)doubles[i];
+  }
+  const int32_t maximum = 7; /* 7 * 17 % 40 is 39 */
+  const double cold[] = {1e-30, 1e-300, 5e-324};
+  for (int t = 0; t < 3; ++t)
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      uint64_t any = seed * 0x9e3779b97f4a7c15;
+      kvc_sampler *sampler = create(cold[t], 0, 1, any, vocab, KVC_TYPE_F64);
+      CHECK_EQUAL(sample(sampler, doubles), maximum);
+      kvc_sampler_destroy(sampler);
+      sampler = create(cold[t], 5, 0.9, any, vocab, KVC_TYPE_F32);
+      CHECK_EQUAL(sample(sampler, floats), maximum);
+      kvc_sampler_destroy(sampler);
+    }
+  int counts[vocab] = {0};
+  kvc_sampler *sampler = create(1e300, 0, 1, 3, vocab, KVC_TYPE_F64);
+  for (int i = 0; i < draws; ++i)
+    ++counts[sample(sampler, doubles)];
+  kvc_sampler_destroy(sampler);
+  for (int i = 0; i < vocab; ++i) /* within 5 standard deviations */
+    CHECK(fabs(counts[i] - (double)draws / vocab) < 5 * sqrt(draws / vocab));
+}
+
+/* Zero is the default of each parameter, the size of a struct among them. */
+static void zero_is_the_default(void) {
+  const double logits[] = {1, 1, 9, 1};
+  kvc_sampler_params params[3];
+  memset(params, 0, sizeof params);
+  params[1].size = sizeof *params;
+  CHECK_OK(kvc_sampler_params_init_sized(&params[2], sizeof *params));
+  CHECK(memcmp(&params[1], &params[2], sizeof *params) == 0);
+  for (int i = 0; i < 3; ++i) {
+    kvc_sampler *sampler = NULL;
+    CHECK_OK(kvc_sampler_create(&params[i], 4, KVC_TYPE_F64, &sampler));
+    CHECK_EQUAL(sample(sampler, logits), 2);
+    kvc_sampler_destroy(sampler);
+  }
 }
 
 static void rejects_rows(void) {
@@ -154,16 +206,21 @@ static void rejects_parameters(void) {
                "expected top_k to be in 1..19, or 0 for all, but got -1");
   CHECK_PARAMS((params.temperature = 0, params.top_k = 20),
                "expected top_k to be in 1..19, or 0 for all, but got 20");
-  CHECK_PARAMS(params.top_p = 0,
-               "expected top_p to be above 0 and at most 1, but got 0");
+  CHECK_PARAMS(params.top_p = -0x1p-1074,
+               "expected top_p to be above 0 and at most 1, or 0 for all, but "
+               "got -4.9406564584124654e-324");
   CHECK_PARAMS(params.top_p = 1 + 0x1p-52,
-               "expected top_p to be above 0 and at most 1, but got "
-               "1.0000000000000002");
+               "expected top_p to be above 0 and at most 1, or 0 for all, but "
+               "got 1.0000000000000002");
   CHECK_PARAMS(params.top_p = 1.5,
-               "expected top_p to be above 0 and at most 1, but got 1.5");
-  CHECK_PARAMS(params.size = 41,
+               "expected top_p to be above 0 and at most 1, or 0 for all, but "
+               "got 1.5");
+  CHECK_PARAMS(params.size = 49,
                "expected kvc_sampler_params.size to be set by its init "
-               "function (a multiple of 8 in 40..1024), but got 41");
+               "function (a multiple of 8 in 48..1024), but got 49");
+  CHECK_PARAMS((params.size = 0, params.temperature = 1),
+               "expected kvc_sampler_params.size to be set by its init "
+               "function (a multiple of 8 in 48..1024), but got 0");
   CHECK_FAILS(kvc_sampler_create(NULL, 0, KVC_TYPE_F32, &sampler),
               KVC_INVALID_ARGUMENT,
               "expected vocab to be in 1..2147483647, but got 0");
@@ -216,6 +273,8 @@ void test_sampling(const char *folder) {
   greedy();
   keeps_candidates();
   extremes();
+  coldest_and_hottest();
+  zero_is_the_default();
   rejects_rows();
   rejects_parameters();
   keeps_float_environment();

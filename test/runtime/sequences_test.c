@@ -289,7 +289,7 @@ static void copies_between_sessions(const char *folder) {
   snprintf(path, sizeof path, "%s/other.safetensors", folder);
   fake_weights_write(&other_library, path);
   kvc_model *other_model = NULL;
-  CHECK_OK(kvc_model_open(&other_library, path, &other_model));
+  CHECK_OK(kvc_model_open(&other_library, path, NULL, &other_model));
   kvc_session *stranger = create(other_model, 1, 0, 0);
   CHECK_FAILS(kvc_sequence_copy(from, 0, stranger, 0), KVC_INCOMPATIBLE,
               "expected to_session to be of a model with identity "

@@ -14,8 +14,9 @@ static void rejects_parameters(const kvc_model *model) {
   kvc_session_params_init(&params);                                            \
   change;                                                                      \
   CHECK_FAILS(kvc_session_create(model, &params, &session), status, message)
-  CHECK_PARAMS(params.sequences = 0, KVC_INVALID_ARGUMENT,
-               "expected sequences to be in 1..2147483647, but got 0");
+  CHECK_PARAMS(params.sequences = -1, KVC_INVALID_ARGUMENT,
+               "expected sequences to be in 1..2147483647, or 0 for one, but got "
+               "-1");
   CHECK_PARAMS(params.capacity = 161, KVC_INVALID_ARGUMENT,
                "expected capacity to be in 1..160 (the model's), or 0 for all "
                "of it, but got 161");
@@ -33,9 +34,9 @@ static void rejects_parameters(const kvc_model *model) {
   CHECK_PARAMS(params.cpu_level = "z80", KVC_INVALID_ARGUMENT,
                "expected cpu_level to be one of library fake (any), but got "
                "z80");
-  CHECK_PARAMS(params.size = 0, KVC_INVALID_ARGUMENT,
+  CHECK_PARAMS((params.size = 0, params.poison = 1), KVC_INVALID_ARGUMENT,
                "expected kvc_session_params.size to be set by its init "
-               "function (a multiple of 8 in 48..1024), but got 0");
+               "function (a multiple of 8 in 56..1024), but got 0");
   CHECK_FAILS(kvc_session_create(NULL, NULL, &session), KVC_INVALID_ARGUMENT,
               "expected model to be given, but got NULL");
   CHECK_FAILS(kvc_session_create(model, NULL, NULL), KVC_INVALID_ARGUMENT,

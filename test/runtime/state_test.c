@@ -190,7 +190,7 @@ static void refuses_strangers(const char *folder) {
   snprintf(weights, sizeof weights, "%s/stranger.safetensors", folder);
   fake_weights_write(&other, weights);
   kvc_model *other_model = NULL;
-  CHECK_OK(kvc_model_open(&other, weights, &other_model));
+  CHECK_OK(kvc_model_open(&other, weights, NULL, &other_model));
   kvc_session *stranger = create(other_model, 0, 0);
   sprintf(message,
           "%s: expected identity ee080f161d242b32... with layout paged<16> (the "

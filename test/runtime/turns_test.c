@@ -207,8 +207,22 @@ static void counts_what_worked(const kvc_model *model) {
   kvc_session_destroy(session);
 }
 
+static _Atomic int64_t blocks; /* of the session's memory */
+
+static void *give(void *user, int64_t bytes) {
+  (void)user;
+  ++blocks;
+  return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+}
+
+static void take(void *user, void *memory) {
+  (void)user;
+  --blocks;
+  free(memory);
+}
+
 /* A forked child has the session and none of its threads: every call with it is
- * refused, and destroying it returns. */
+ * refused, and destroying it returns all memory. */
 static void disown(kvc_session *session) {
   const int64_t order[] = {1, 0};
   kvc_chunk chunk = {0, text, 1, KVC_OUTPUTS_NONE};
@@ -226,7 +240,9 @@ static void disown(kvc_session *session) {
   CHECK_INHERITED(kvc_session_reorder(session, order, 2));
   CHECK_INHERITED(kvc_sequence_length(session, 0, &length));
   CHECK_INHERITED(kvc_session_capacity(session, &length));
+  CHECK(blocks > 0);
   kvc_session_destroy(session);
+  CHECK_EQUAL(blocks, 0);
 }
 
 static void check_child(pid_t child) {
@@ -268,6 +284,7 @@ static void refuses_children(const kvc_model *model) {
   kvc_session_params_init(&params);
   params.sequences = 2;
   params.threads = 3;
+  params.allocator = &(kvc_allocator){give, take, NULL};
   lasting l;
   CHECK_OK(kvc_session_create(model, &params, &l.session));
   kvc_chunk chunk = {0, text, 4, KVC_OUTPUTS_NONE};
@@ -356,7 +373,7 @@ static void *open_cancelled(void *argument) {
   fake_library_fill(&library, &shape);
   fake_weights_write(&library, c->path);
   CHECK(pthread_cancel(pthread_self()) == 0);
-  CHECK_OK(kvc_model_open(&library, c->path, &model));
+  CHECK_OK(kvc_model_open(&library, c->path, NULL, &model));
   CHECK_OK(kvc_session_create(model, NULL, &c->session));
   kvc_session_destroy(c->session);
   kvc_model_close(model);

@@ -21,7 +21,7 @@ static void write_file(long count) {
 
 static kvc_status open_file(void) {
   kvc_model *model = NULL;
-  kvc_status status = kvc_model_open(&library, path, &model);
+  kvc_status status = kvc_model_open(&library, path, NULL, &model);
   kvc_model_close(model);
   return status;
 }
@@ -172,7 +172,7 @@ void test_weights_file(const char *folder) {
   CHECK(strstr(kvc_last_error(), "/absent: can't open it: No such file"));
 
   /* The message before can be an argument. */
-  CHECK_EQUAL(kvc_model_open(&library, kvc_last_error(), &(kvc_model *){NULL}),
+  CHECK_EQUAL(kvc_model_open(&library, kvc_last_error(), NULL, &(kvc_model *){NULL}),
               KVC_IO);
   CHECK(strstr(kvc_last_error(), ": can't open it: No such file or directory: "
                                  "can't open it: No such file or directory"));

@@ -113,7 +113,8 @@ int main(int argc, char **argv) {
   progress.show("loading %s", options.directory.c_str());
   Library library = loadLibrary(options.directory);
   kvc_model *model = nullptr;
-  must(kvc_model_open(library.library, library.weightsPath.c_str(), &model));
+  must(kvc_model_open(library.library, library.weightsPath.c_str(), nullptr,
+                      &model));
   checkDevice(model, options.device);
   if (options.equivalence) {
     bool same = checkEquivalence(library.library, model, options, progress);

@@ -21,7 +21,8 @@
  *     kvc_model *model = NULL;
  *     kvc_session *session = NULL;
  *     int ok =
- *         check(kvc_model_open(story_library(), "story.safetensors", &model)) &&
+ *         check(kvc_model_open(story_library(), "story.safetensors", NULL,
+ *                              &model)) &&
  *         check(kvc_session_create(model, NULL, &session)) &&
  *         check(kvc_generate(session, 0, prompt, 4, 8, NULL, NULL, 0, NULL,
  *                            NULL, tokens, &count));
@@ -44,10 +45,13 @@
  * kvc_last_error() says what was expected and what came. NULL where a pointer is
  * required is KVC_INVALID_ARGUMENT.
  *
- * Structs that carry their size are set by their init functions, which are
- * inline so that the size is the one that the application was compiled with: its
- * fields are read and written, and no byte beyond. What an application newer
- * than the library knows beyond the library's fields must be zero.
+ * Structs that carry their size are set to zero, but for the size, by their init
+ * functions: inline ones, so that the size is the one that the application was
+ * compiled with, and exported ones, for other languages, that are told it. The
+ * fields within the size are read and written, and no byte beyond. What an
+ * application newer than the library knows beyond the library's fields must be
+ * zero. Zero is the default of each parameter, and a struct of nothing but zeros,
+ * its size included, means the defaults as NULL does.
  *
  * Threads. A model can be shared by threads. A session or a sampler belongs to
  * one thread at a time; sessions of one model run side by side. A call with a
@@ -65,8 +69,8 @@
 #define KVC_KVC_H
 
 #include <kvc/abi.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #if defined(__GNUC__)
 #define KVC_API __attribute__((visibility("default")))
@@ -99,10 +103,17 @@ KVC_API const char *kvc_last_error(void);
 /* The runtime's version, "0.1.0". Static. */
 KVC_API const char *kvc_version(void);
 
+/* kvc_<struct>_init_sized sets a struct of `size` bytes, its sizeof where the
+ * application is compiled, as kvc_<struct>_init does.
+ * Errors: KVC_INVALID_ARGUMENT for a size that no version of the struct has. */
+
 /* Memory ------------------------------------------------------------------ */
 
-/* Where the runtime takes memory from. Both functions can be called by any
- * thread that calls the runtime, and must not call the runtime. */
+/* Where a model, a session or a sampler takes its memory from. Both functions can
+ * be called by any thread that uses it, and must not call the runtime. What the
+ * struct says is copied. Weight files are mapped and threads are started by the
+ * system in any case. Unlike the system's memory, an allocator's is touched in
+ * full when a session is created. */
 typedef struct kvc_allocator {
   /* `bytes` >= 1 at a multiple of 64, with any contents; NULL when there are
    * none, which makes the call of the runtime fail with KVC_OUT_OF_MEMORY. */
@@ -111,17 +122,21 @@ typedef struct kvc_allocator {
   void *user; /* passed on */
 } kvc_allocator;
 
-/* Sets the allocator of this process (copied); NULL: the system again. Weight
- * files are mapped and threads are started by the system in any case. Unlike the
- * system's memory, an allocator's is touched in full when a session is created.
- * Not to be called while another thread calls the runtime.
- * Errors: KVC_BUSY while a model, session or sampler is alive. */
-KVC_API kvc_status kvc_set_allocator(const kvc_allocator *allocator);
-
 /* Model ------------------------------------------------------------------- */
 
 /* A generated library bound to its packed weights. */
 typedef struct kvc_model kvc_model;
+
+typedef struct kvc_model_params {
+  uint32_t size; /* sizeof(kvc_model_params), by the init function */
+  const kvc_allocator *allocator; /* NULL: the system */
+} kvc_model_params;
+
+KVC_API kvc_status kvc_model_params_init_sized(kvc_model_params *params,
+                                               size_t size);
+static inline void kvc_model_params_init(kvc_model_params *params) {
+  kvc_model_params_init_sized(params, sizeof *params);
+}
 
 /* Opens a model: `library` comes from the generated header's accessor and must
  * stay loaded while the model or a session of it lives; `weights_path` names the
@@ -129,13 +144,14 @@ typedef struct kvc_model kvc_model;
  * caller closes the model. The file's identity is read from its header and not
  * computed again: a byte that has changed in the weights goes unnoticed. Until
  * the model and its sessions are gone the file must not be written to or cut;
- * another one may be renamed to its path.
+ * another one may be renamed to its path. `params` NULL means the defaults.
  * Errors: KVC_INCOMPATIBLE when the library speaks another ABI version, the
  * file has another identity or size, or this machine lacks a CPU feature that
  * every level of the library needs; KVC_IO when the file can't be read, is
  * truncated or malformed. */
 KVC_API kvc_status kvc_model_open(const kvc_library *library,
                                   const char *weights_path,
+                                  const kvc_model_params *params,
                                   kvc_model **out_model);
 
 /* Closes a model, which no call takes then; NULL is fine. Sessions that are still
@@ -166,11 +182,9 @@ typedef struct kvc_model_info {
   int64_t cache_bytes_per_position;
 } kvc_model_info;
 
+KVC_API kvc_status kvc_model_info_init_sized(kvc_model_info *info, size_t size);
 static inline void kvc_model_info_init(kvc_model_info *info) {
-  if (!info)
-    return;
-  memset(info, 0, sizeof *info);
-  info->size = (uint32_t)sizeof *info;
+  kvc_model_info_init_sized(info, sizeof *info);
 }
 KVC_API kvc_status kvc_model_query(const kvc_model *model,
                                    kvc_model_info *out_info);
@@ -183,7 +197,7 @@ typedef struct kvc_session kvc_session;
 typedef struct kvc_session_params {
   uint32_t size;     /* sizeof(kvc_session_params), by the init function */
   int32_t threads;   /* caller included; 0: one for each CPU allowed to us */
-  int64_t sequences; /* at least 1 (default 1) */
+  int64_t sequences; /* 0: one */
   int64_t capacity;  /* positions of a sequence; 0: as many as the model has */
   const char *cpu_level; /* one of the library's; NULL: the best that runs */
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
@@ -193,14 +207,13 @@ typedef struct kvc_session_params {
   /* Pages of the pool that the sequences share, at most what all of them can
    * hold at capacity; 0: so many, and the pool is never short of one. */
   int64_t pool_pages;
+  const kvc_allocator *allocator; /* NULL: the model's */
 } kvc_session_params;
 
+KVC_API kvc_status kvc_session_params_init_sized(kvc_session_params *params,
+                                                 size_t size);
 static inline void kvc_session_params_init(kvc_session_params *params) {
-  if (!params)
-    return;
-  memset(params, 0, sizeof *params);
-  params->size = (uint32_t)sizeof *params;
-  params->sequences = 1;
+  kvc_session_params_init_sized(params, sizeof *params);
 }
 
 /* Creates a session whose sequences are empty. `params` NULL means the
@@ -234,11 +247,10 @@ typedef struct kvc_session_info {
   int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
 } kvc_session_info;
 
+KVC_API kvc_status kvc_session_info_init_sized(kvc_session_info *info,
+                                               size_t size);
 static inline void kvc_session_info_init(kvc_session_info *info) {
-  if (!info)
-    return;
-  memset(info, 0, sizeof *info);
-  info->size = (uint32_t)sizeof *info;
+  kvc_session_info_init_sized(info, sizeof *info);
 }
 KVC_API kvc_status kvc_session_query(const kvc_session *session,
                                      kvc_session_info *out_info);
@@ -317,11 +329,10 @@ typedef struct kvc_sequence_info {
   int64_t shared_pages; /* of these, held by other sequences, too */
 } kvc_sequence_info;
 
+KVC_API kvc_status kvc_sequence_info_init_sized(kvc_sequence_info *info,
+                                                size_t size);
 static inline void kvc_sequence_info_init(kvc_sequence_info *info) {
-  if (!info)
-    return;
-  memset(info, 0, sizeof *info);
-  info->size = (uint32_t)sizeof *info;
+  kvc_sequence_info_init_sized(info, sizeof *info);
 }
 KVC_API kvc_status kvc_sequence_query(const kvc_session *session,
                                       int64_t sequence,
@@ -371,11 +382,9 @@ typedef struct kvc_plan_info {
   int64_t free_pages;   /* of the pool, before the call */
 } kvc_plan_info;
 
+KVC_API kvc_status kvc_plan_info_init_sized(kvc_plan_info *info, size_t size);
 static inline void kvc_plan_info_init(kvc_plan_info *info) {
-  if (!info)
-    return;
-  memset(info, 0, sizeof *info);
-  info->size = (uint32_t)sizeof *info;
+  kvc_plan_info_init_sized(info, sizeof *info);
 }
 
 /* Makes the checks of kvc_forward, with the same errors, and nothing else:
@@ -388,18 +397,17 @@ KVC_API kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
 
 typedef struct kvc_sampler_params {
   uint32_t size;      /* sizeof(kvc_sampler_params), by the init function */
-  double temperature; /* finite, >= 0; 0 (default) takes the first maximum */
-  int64_t top_k;      /* 1..vocab, or 0 (default): off */
-  double top_p;       /* 0 < top_p <= 1; 1 (default): off */
+  double temperature; /* finite, >= 0; 0 takes the first maximum */
+  int64_t top_k;      /* 1..vocab; 0: off */
+  double top_p;       /* 0 < top_p <= 1; 0 or 1: off */
   uint64_t seed;
+  const kvc_allocator *allocator; /* NULL: the system */
 } kvc_sampler_params;
 
+KVC_API kvc_status kvc_sampler_params_init_sized(kvc_sampler_params *params,
+                                                 size_t size);
 static inline void kvc_sampler_params_init(kvc_sampler_params *params) {
-  if (!params)
-    return;
-  memset(params, 0, sizeof *params);
-  params->size = (uint32_t)sizeof *params;
-  params->top_p = 1;
+  kvc_sampler_params_init_sized(params, sizeof *params);
 }
 
 /* Chooses tokens from rows of logits. At temperature 0 the first maximum.
