@@ -5,6 +5,7 @@
 #include "compiler/cpu/Object.h"
 #include "compiler/output/StagedDirectory.h"
 #include "compiler/output/TokenizerFiles.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/PrintSpec.h"
 #include "compiler/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,6 +14,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include <filesystem>
 
@@ -68,10 +70,12 @@ LogicalResult Compilation::load() {
           llvm::inconvertibleErrorCode(),
           llvm::Twine(option) + ": expected a model that a front end reads, but "
           "got " + options.model));
-    if (std::error_code code = llvm::sys::fs::access(
-            options.model, llvm::sys::fs::AccessMode::Exist))
-      return fail(llvm::createFileError(options.model, code));
-    module = parseSourceFile<ModuleOp>(options.model, &context);
+    auto text = readText(options.model);
+    if (!text)
+      return fail(text.takeError());
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(std::move(*text), llvm::SMLoc());
+    module = parseSourceFile<ModuleOp>(sources, &context);
     if (!module)
       return failure();
     // The file says where its weights are from where it stands itself.

@@ -1,5 +1,5 @@
 #include "compiler/frontend/FileType.h"
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"

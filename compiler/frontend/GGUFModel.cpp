@@ -1,6 +1,6 @@
 // What a GGUF file's metadata says of a decoder (GGUF specification, ggml,
 // docs/gguf.md): architectures llama, qwen2 and gpt2.
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
 #include "compiler/frontend/Rotary.h"

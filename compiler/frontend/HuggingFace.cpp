@@ -1,6 +1,6 @@
 // A Hugging Face directory: config.json, and model.safetensors or several
 // files with model.safetensors.index.json.
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/Weights.h"

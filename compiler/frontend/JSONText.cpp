@@ -1,5 +1,5 @@
 #include "compiler/frontend/JSONText.h"
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -79,7 +79,7 @@ std::string describe(const json::Value &value) {
 }
 
 Expected<json::Object> readJSON(StringRef path) {
-  auto buffer = mapFile(path);
+  auto buffer = readText(path);
   if (!buffer)
     return buffer.takeError();
   return parseJSON(path, (*buffer)->getBuffer());

@@ -1,5 +1,5 @@
-#include "compiler/frontend/Diagnostic.h"
 #include "compiler/frontend/FileType.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

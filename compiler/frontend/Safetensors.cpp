@@ -2,7 +2,7 @@
 // The header maps each tensor's name to {"dtype", "shape", "data_offsets":
 // [begin, end]}, offsets being relative to the data, which the tensors cover
 // without gap or overlap. "__metadata__" maps strings to strings.
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/Fields.h"
 #include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/TensorFile.h"
@@ -117,11 +117,14 @@ static Error readFile(StringRef path, TensorFile &file) {
                              Twine(content.size()) + " bytes");
   uint64_t headerSize = support::endian::read64le(content.data());
   content = content.drop_front(8);
-  if (headerSize > content.size())
+  uint64_t follows = content.size();
+  if (headerSize > std::min(follows, maxTextBytes))
     return invalid(path, "header length: expected at most " +
-                             Twine(content.size()) +
-                             " (what follows in the file), but got " +
-                             Twine(headerSize));
+                             Twine(std::min(follows, maxTextBytes)) +
+                             (follows < maxTextBytes
+                                  ? " (what follows in the file)"
+                                  : " (what the format allows)") +
+                             ", but got " + Twine(headerSize));
   StringRef data = content.drop_front(headerSize);
   Expected<json::Object> header =
       parseJSON(path, content.take_front(headerSize));

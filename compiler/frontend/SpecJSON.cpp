@@ -1,5 +1,5 @@
 // Our own description of a decoder. docs/spec.md is the definition.
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
 #include "compiler/frontend/JSONText.h"

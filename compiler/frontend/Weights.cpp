@@ -1,5 +1,5 @@
 #include "compiler/frontend/Weights.h"
-#include "compiler/frontend/Diagnostic.h"
+#include "compiler/frontend/Files.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 

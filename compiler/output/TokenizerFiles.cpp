@@ -1,5 +1,6 @@
 #include "compiler/output/TokenizerFiles.h"
 #include "compiler/output/WriteFile.h"
+#include "compiler/frontend/Files.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -30,9 +31,13 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model,
   bool isDirectory = llvm::sys::fs::is_directory(model);
   for (llvm::StringRef name : {"tokenizer.json", "tokenizer_config.json"}) {
     std::string to = inFolder(directory, name), from = inFolder(model, name);
-    if (isDirectory && llvm::sys::fs::exists(from))
-      if (std::error_code code = llvm::sys::fs::copy_file(from, to))
-        return llvm::createFileError(from, code);
+    if (!isDirectory || !llvm::sys::fs::exists(from))
+      continue;
+    auto text = readText(from);
+    if (!text)
+      return text.takeError();
+    if (llvm::Error error = writeFile(to, (*text)->getBuffer()))
+      return error;
   }
   if (isDirectory || !model.ends_with(".gguf"))
     return llvm::Error::success();
