@@ -1,9 +1,9 @@
 // Builds the kvc module of a model: weights, one function for the layer, and
 // `@forward`, which loops over the layers.
 #include "compiler/BuildModule.h"
+#include "compiler/ForwardSignature.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -217,12 +217,14 @@ void ModuleBuilder::buildForward() {
                                  perToken(b.getI32Type()),
                                  perToken(b.getI64Type()), cache},
                                 {rows(spec.vocab), cache});
-  auto function = func::FuncOp::create(b, "forward", type);
+  auto function = func::FuncOp::create(b, kForward, type);
   OpBuilder::InsertionGuard guard(b);
   Block *entry =
       addEntry(function, {"tokens", "sequences", "outputs", "cache"});
-  Value tokens = entry->getArgument(0), sequences = entry->getArgument(1),
-        outputs = entry->getArgument(2), before = entry->getArgument(3);
+  Value tokens = entry->getArgument(ForwardArgument::Tokens),
+        sequences = entry->getArgument(ForwardArgument::Sequences),
+        outputs = entry->getArgument(ForwardArgument::Outputs),
+        before = entry->getArgument(ForwardArgument::Cache);
 
   as("positions");
   Value positions =

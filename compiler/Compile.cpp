@@ -1,4 +1,5 @@
 #include "compiler/Compile.h"
+#include "compiler/ForwardSignature.h"
 #include "compiler/Pipelines.h"
 #include "compiler/output/Printer.h"
 #include "compiler/output/Library.h"
@@ -8,7 +9,6 @@
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/PrintSpec.h"
 #include "compiler/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -121,14 +121,14 @@ Compilation::runPasses(ModuleOp target,
 
 // What the library will say of itself, from the module before it is lowered.
 LogicalResult Compilation::describe() {
-  auto forward = module->lookupSymbol<func::FuncOp>("forward");
+  func::FuncOp forward = lookupForward(*module);
   auto named = module->getSymName();
-  if (!forward || !named || forward.getNumArguments() != 4 ||
-      !isa<CacheType>(forward.getArgumentTypes().back()) ||
-      forward.getNumResults() != 2)
+  if (!forward || !named)
     return module->emitError()
            << "expected a module with a name and a function @forward(tokens, "
               "sequences, outputs, cache) -> (logits, cache)";
+  if (failed(verifyForwardSignature(forward)))
+    return failure();
   library.name = named->str();
   // It names files, symbols and macros.
   StringRef name = library.name;
@@ -138,10 +138,8 @@ LogicalResult Compilation::describe() {
     return module->emitError()
            << "expected the module's name to be a C identifier that isn't the "
               "runtime's (kvc, kvc_*), but got '" << name << "'";
-  library.cache = cast<CacheType>(forward.getArgumentTypes().back());
-  auto logits = dyn_cast<RankedTensorType>(forward.getResultTypes()[0]);
-  if (!logits || logits.getRank() != 2)
-    return forward.emitError() << "expected logits of rank 2";
+  library.cache = cacheTypeOf(forward);
+  RankedTensorType logits = logitsTypeOf(forward);
   library.arithmetic = logits.getElementType();
   library.vocab = logits.getDimSize(1);
   module->walk([&](AttendOp attend) {
@@ -175,10 +173,10 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
       })))
     return failure();
   if (!reference) {
-    auto forward = lowered->lookupSymbol<func::FuncOp>("forward");
+    func::FuncOp forward = lookupForward(*lowered);
     library.workspaceBytes = std::max(
         library.workspaceBytes,
-        forward->getAttrOfType<IntegerAttr>("kvc.workspace_bytes").getInt());
+        forward->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttr).getInt());
     if (failed(runPasses(*lowered, buildLLVMPipeline)))
       return failure();
   }
@@ -290,7 +288,7 @@ LogicalResult Compilation::run() {
       options.stage == Stage::Reference || options.stage == Stage::Linalg;
   // @forward is the entry; the other functions are its parts.
   for (auto function : module->getOps<func::FuncOp>())
-    if (function.getName() != "forward")
+    if (function.getName() != kForward)
       function.setPrivate();
   if (failed(runPasses(*module, [&](OpPassManager &pm) {
         if (!options.skipCacheContract)

@@ -170,7 +170,8 @@ def PlanWorkspace : Pass<"kvc-plan-workspace", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"maxTokens", "max-tokens", "int64_t", "512",
       "tokens of one call at most">];
-  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"];
 }
 
 def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {

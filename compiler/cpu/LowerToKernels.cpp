@@ -1,9 +1,9 @@
 // kvc-lower-to-kernels: see Passes.td. Walks `@forward` op by op and has each
 // written as a kernel (Kernels.h) from buffers into a buffer.
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "compiler/verify/VerifyForward.h"
 #include "compiler/cpu/Kernels.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -20,12 +20,6 @@ namespace {
 // A head's sums are unrolled, 16 elements a vector, and its scratch memory is on
 // a thread's stack.
 constexpr int64_t kMaxHeadWidth = 1024;
-
-// The arguments of a generated forward function, in the order of abi.h.
-enum ForwardArgument {
-  kWeights, kPool, kPages, kLengths, kTokens, kSequences, kOutputs, kLogits,
-  kWorkspace, kExecutor, kForwardArguments
-};
 
 class ForwardLowering {
 public:
@@ -55,7 +49,7 @@ private:
 
   func::FuncOp forward;
   TileShape tile;
-  SmallVector<Value> arguments; // ForwardArgument
+  func::FuncOp lowered;
   CacheBuffers cache;
   DenseMap<Value, Value> buffers; // tensor to memref
   DenseMap<Value, Value> scalars; // index to index
@@ -77,17 +71,8 @@ bool ForwardLowering::diesAt(Value tensor, Operation *op) {
 
 Value ForwardLowering::allocate(KernelBuilder &b, Value tensor, Value like) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  if (tensor == logits) {
-    // logits: [m, vocab] of the caller's buffer
-    Value rows = memref::DimOp::create(b, arguments[kOutputs], b.index(0));
-    int64_t width = type.getDimSize(1);
-    auto view = MemRefType::get(type.getShape(), type.getElementType());
-    SmallVector<OpFoldResult> sizes{rows, b.getIndexAttr(width)};
-    SmallVector<OpFoldResult> strides{b.getIndexAttr(width), b.getIndexAttr(1)};
-    return buffers[tensor] = memref::ReinterpretCastOp::create(
-               b, view, arguments[kLogits], OpFoldResult(b.getIndexAttr(0)),
-               sizes, strides);
-  }
+  if (tensor == logits)
+    return buffers[tensor] = viewLogits(b, lowered, type);
   Value rows = memref::DimOp::create(b, buffer(like), b.index(0));
   auto memref = MemRefType::get(type.getShape(), type.getElementType());
   return buffers[tensor] = memref::AllocOp::create(b, memref, ValueRange{rows});
@@ -106,7 +91,7 @@ Value ForwardLowering::weight(KernelBuilder &b, Operation *op,
   if (!symbol)
     return Value();
   auto declaration = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
-  return viewWeight(b, arguments[kWeights], declaration,
+  return viewWeight(b, lowered.getArgument(AbiArgument::Weights), declaration,
                     declaration.isStacked() ? scalar(layer) : Value());
 }
 
@@ -296,40 +281,26 @@ LogicalResult ForwardLowering::run() {
   if (logits.getParentBlock() != &body || !logits.getDefiningOp<LinearOp>())
     return forward.emitError()
            << "expected the logits of @forward to come from a kvc.linear";
-  CacheType cacheType = cast<CacheType>(body.getArgument(3).getType());
+  CacheType cacheType = cacheTypeOf(forward);
   if (cacheType.getKeyWidth() > kMaxHeadWidth)
     return forward.emitError()
            << "expected heads of at most " << kMaxHeadWidth
            << " elements for the CPU, but got " << cacheType.getKeyWidth();
 
-  MLIRContext *context = forward.getContext();
   OpBuilder builder(forward);
   Type arithmetic = cast<RankedTensorType>(logits.getType()).getElementType();
-  auto memref = [](Type element) -> Type {
-    return MemRefType::get({ShapedType::kDynamic}, element);
+  lowered = createAbiForward(builder, forward.getLoc(), arithmetic);
+  auto bind = [&](unsigned argument, unsigned abiArgument) {
+    buffers[body.getArgument(argument)] = lowered.getArgument(abiArgument);
   };
-  Type i8 = builder.getI8Type(), i32 = builder.getI32Type(),
-       i64 = builder.getI64Type();
-  SmallVector<Type> types(kForwardArguments);
-  types[kWeights] = types[kPool] = types[kWorkspace] = memref(i8);
-  types[kPages] = types[kLengths] = types[kOutputs] = memref(i64);
-  types[kTokens] = types[kSequences] = memref(i32);
-  types[kLogits] = memref(arithmetic);
-  types[kExecutor] = LLVM::LLVMPointerType::get(context);
+  bind(ForwardArgument::Tokens, AbiArgument::Tokens);
+  bind(ForwardArgument::Sequences, AbiArgument::Sequences);
+  bind(ForwardArgument::Outputs, AbiArgument::Outputs);
+  cache = {cacheType, lowered.getArgument(AbiArgument::Pool),
+           lowered.getArgument(AbiArgument::Pages),
+           lowered.getArgument(AbiArgument::Lengths)};
 
-  auto lowered = func::FuncOp::create(builder, forward.getLoc(), "forward",
-                                      builder.getFunctionType(types, {}));
-  lowered->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                   builder.getUnitAttr());
-  Block *entry = lowered.addEntryBlock();
-  llvm::append_range(arguments, entry->getArguments());
-  buffers[body.getArgument(0)] = arguments[kTokens];
-  buffers[body.getArgument(1)] = arguments[kSequences];
-  buffers[body.getArgument(2)] = arguments[kOutputs];
-  cache = {cacheType, arguments[kPool],
-           arguments[kPages], arguments[kLengths]};
-
-  builder.setInsertionPointToStart(entry);
+  builder.setInsertionPointToStart(&lowered.getBody().front());
   KernelBuilder b(forward.getLoc(), builder, arithmetic);
   if (failed(lowerBlock(b, body)))
     return failure();
@@ -342,8 +313,8 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
   using LowerToKernelsBase::LowerToKernelsBase;
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto forward = module.lookupSymbol<func::FuncOp>("forward");
-    if (!forward || forward.isExternal()) {
+    func::FuncOp forward = lookupForward(module);
+    if (!forward) {
       module.emitError("expected a function @forward");
       return signalPassFailure();
     }

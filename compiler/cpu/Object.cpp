@@ -1,4 +1,5 @@
 #include "compiler/cpu/Object.h"
+#include "compiler/ForwardSignature.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -19,7 +20,7 @@ kvc::translateForward(mlir::ModuleOp module, llvm::LLVMContext &context,
   for (llvm::Function &function : *result) {
     if (function.isDeclaration())
       continue;
-    if (function.getName() == "_mlir_ciface_forward") {
+    if (function.getName() == kAbiForward) {
       function.setName(entry);
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
     } else {

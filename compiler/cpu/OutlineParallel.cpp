@@ -5,11 +5,11 @@
 // memrefs. What the body captures passes through a struct on the caller's
 // stack, in the LLVM form of each type; conversion to LLVM later resolves the
 // casts on both sides.
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,7 +32,7 @@ public:
   Outliner(func::FuncOp function)
       : function(function), converter(function.getContext()),
         pointer(LLVM::LLVMPointerType::get(function.getContext())),
-        executor(function.getArguments().back()) {}
+        executor(function.getArgument(AbiArgument::Executor)) {}
 
   void outline(scf::ParallelOp loop, int64_t number);
 
@@ -139,9 +139,11 @@ void Outliner::outline(scf::ParallelOp loop, int64_t number) {
 
 struct OutlineParallel : kvc::impl::OutlineParallelBase<OutlineParallel> {
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("forward");
+    func::FuncOp function = lookupForward(getOperation());
     if (!function)
       return;
+    if (failed(verifyAbiForward(function)))
+      return signalPassFailure();
     SmallVector<scf::ParallelOp> loops;
     function.walk<WalkOrder::PreOrder>([&](scf::ParallelOp loop) {
       loops.push_back(loop);

@@ -1,8 +1,9 @@
 // kvc-plan-workspace: see Passes.td.
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -68,9 +69,11 @@ int64_t PlanWorkspace::lastUse(Value buffer, Block *block) {
 }
 
 void PlanWorkspace::runOnOperation() {
-  auto function = getOperation().lookupSymbol<func::FuncOp>("forward");
+  func::FuncOp function = lookupForward(getOperation());
   if (!function)
     return;
+  if (failed(verifyAbiForward(function)))
+    return signalPassFailure();
   number(function);
 
   SmallVector<Buffer> planned;
@@ -100,7 +103,7 @@ void PlanWorkspace::runOnOperation() {
     planned.push_back(buffer);
   }
 
-  Value workspace = function.getArgument(function.getNumArguments() - 2);
+  Value workspace = function.getArgument(AbiArgument::Workspace);
   for (Buffer &buffer : planned) {
     OpBuilder b(buffer.op);
     Value offset = arith::ConstantIndexOp::create(b, buffer.op.getLoc(),
@@ -112,7 +115,7 @@ void PlanWorkspace::runOnOperation() {
     buffer.op.erase();
   }
   OpBuilder b(&getContext());
-  function->setAttr("kvc.workspace_bytes",
+  function->setAttr(kWorkspaceBytesAttr,
                     b.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
 }
 } // namespace

@@ -1,7 +1,7 @@
 // kvc-defer-commit: see Passes.td.
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace kvc {
 #define GEN_PASS_DEF_DEFERCOMMIT
@@ -14,8 +14,8 @@ using namespace kvc;
 namespace {
 struct DeferCommit : kvc::impl::DeferCommitBase<DeferCommit> {
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
-    if (!forward || forward.isExternal())
+    func::FuncOp forward = lookupForward(getOperation());
+    if (!forward)
       return;
     // The returned cache is the one that was appended to: lengths are read by
     // kvc.positions of the next step at the earliest.

@@ -1,4 +1,5 @@
 #include "compiler/output/Descriptor.h"
+#include "compiler/ForwardSignature.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -78,7 +79,7 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   for (const LevelCode &level : levels) {
     auto *type = llvm::FunctionType::get(
         llvm::Type::getVoidTy(context),
-        llvm::SmallVector<llvm::Type *>(10, pointer), /*isVarArg=*/false);
+        llvm::SmallVector<llvm::Type *>(AbiArgument::Count, pointer), /*isVarArg=*/false);
     auto *forward =
         llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                level.entry, *module);

@@ -8,6 +8,7 @@
 // the numbers are known in a call only. So an op that indexes or shapes tensors
 // by itself is an error.
 #include "compiler/verify/VerifyForward.h"
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -52,47 +53,22 @@ private:
                                StringRef what);
   LogicalResult expectPositions(Operation *op, Value positions);
 
-  CacheType cacheType() {
-    return cast<CacheType>(forward.getArgumentTypes()[3]);
-  }
-
   func::FuncOp forward;
   int64_t vocab = 0;
   DenseMap<Value, Rows> rows; // of tensors with a row a token or an output
 };
 
 LogicalResult ForwardVerifier::checkSignature() {
-  auto inputs = forward.getArgumentTypes();
-  auto results = forward.getResultTypes();
-  auto isDynamic = [](Type type, int64_t rank) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == rank && tensor.isDynamicDim(0);
-  };
-  auto ids = [&](Type type, unsigned width) {
-    return isDynamic(type, 1) &&
-           cast<RankedTensorType>(type).getElementType().isInteger(width);
-  };
-  auto logits = [&](Type type) {
-    return isDynamic(type, 2) &&
-           !cast<RankedTensorType>(type).isDynamicDim(1) &&
-           (cast<RankedTensorType>(type).getElementType().isF32() ||
-            cast<RankedTensorType>(type).getElementType().isF64());
-  };
-  if (inputs.size() != 4 || !ids(inputs[0], 32) || !ids(inputs[1], 32) ||
-      !ids(inputs[2], 64) || !isa<CacheType>(inputs[3]) ||
-      results.size() != 2 || !logits(results[0]) || results[1] != inputs[3])
-    return forward.emitError()
-           << "expected @forward to take tokens (tensor<?xi32>), sequences "
-              "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
-              "give logits (tensor<?xVxf32> or f64) and the cache, but got "
-           << forward.getFunctionType();
+  if (failed(verifyForwardSignature(forward)))
+    return failure();
   if (!forward.getBody().hasOneBlock() ||
       !isa<func::ReturnOp>(forward.getBody().front().getTerminator()))
     return forward.emitError()
            << "expected @forward to be one block that ends in a return";
-  vocab = cast<RankedTensorType>(results[0]).getDimSize(1);
-  rows[forward.getArgument(0)] = rows[forward.getArgument(1)] = Rows::Tokens;
-  rows[forward.getArgument(2)] = Rows::Outputs;
+  vocab = logitsTypeOf(forward).getDimSize(1);
+  rows[forward.getArgument(ForwardArgument::Tokens)] = Rows::Tokens;
+  rows[forward.getArgument(ForwardArgument::Sequences)] = Rows::Tokens;
+  rows[forward.getArgument(ForwardArgument::Outputs)] = Rows::Outputs;
   return success();
 }
 
@@ -177,7 +153,7 @@ LogicalResult ForwardVerifier::checkCacheAccess(Operation *op, CacheType cache,
   if (failed(checkLayer(op, layer, cache.getLayers())) ||
       failed(expectPositions(op, positions)))
     return failure();
-  return expectArgument(op, sequences, 1, "sequences");
+  return expectArgument(op, sequences, ForwardArgument::Sequences, "sequences");
 }
 
 LogicalResult ForwardVerifier::checkEmbed(EmbedOp op) {
@@ -188,9 +164,9 @@ LogicalResult ForwardVerifier::checkEmbed(EmbedOp op) {
       return op.emitOpError()
              << "expected the table " << op.getTableAttr() << " to have " << vocab
              << " rows at least (the vocabulary), but got " << entries;
-    return expectArgument(op, op.getIds(), 0, "ids");
+    return expectArgument(op, op.getIds(), ForwardArgument::Tokens, "ids");
   }
-  int64_t capacity = cacheType().getCapacity();
+  int64_t capacity = cacheTypeOf(forward).getCapacity();
   if (entries < capacity)
     return op.emitOpError()
            << "expected the table " << op.getTableAttr() << " to have " << capacity
@@ -201,7 +177,7 @@ LogicalResult ForwardVerifier::checkEmbed(EmbedOp op) {
 LogicalResult ForwardVerifier::checkRotary(RotaryOp op) {
   // Those that kvc-expand-math gives sines and cosines for.
   constexpr double bound = 0x1p30;
-  int64_t last = cacheType().getCapacity() - 1;
+  int64_t last = cacheTypeOf(forward).getCapacity() - 1;
   for (double frequency : op.getFrequencies())
     if (double angle = frequency * double(last); !(angle < bound))
       return op.emitOpError() << "expected angles below 2^30, but got " << angle
@@ -219,7 +195,7 @@ LogicalResult ForwardVerifier::checkRows(Operation *op) {
                                   "row an output";
     if (failed(setRows(op, Rows::Outputs)))
       return failure();
-    return expectArgument(op, select.getRows(), 2, "rows");
+    return expectArgument(op, select.getRows(), ForwardArgument::Outputs, "rows");
   }
   std::optional<Rows> mine;
   for (Value operand : op->getOperands()) {
@@ -329,7 +305,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
       .Case([&](scf::IfOp choice) { return checkIf(choice); })
       .Case([&](EmbedOp o) { return checkEmbed(o); })
       .Case([&](PositionsOp o) {
-        return expectArgument(o, o.getSequences(), 1, "sequences");
+        return expectArgument(o, o.getSequences(), ForwardArgument::Sequences, "sequences");
       })
       .Case<AppendOp, AttendOp>([&](auto o) {
         return checkCacheAccess(o, o.getCache().getType(), o.getLayer(),
@@ -344,7 +320,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
 // The logits' rows are those that the caller asked for.
 LogicalResult ForwardVerifier::checkLogits() {
   auto terminator = cast<func::ReturnOp>(forward.getBody().front().getTerminator());
-  auto found = rows.find(terminator.getOperand(0));
+  auto found = rows.find(terminator.getOperand(ForwardResult::Logits));
   if (found != rows.end() && found->second == Rows::Outputs)
     return success();
   return forward.emitError()
@@ -387,8 +363,8 @@ LogicalResult verifyCommit(func::FuncOp forward) {
 
 struct VerifyForward : kvc::impl::VerifyForwardBase<VerifyForward> {
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
-    if (!forward || forward.isExternal()) {
+    func::FuncOp forward = lookupForward(getOperation());
+    if (!forward) {
       getOperation().emitError("expected a function @forward");
       return signalPassFailure();
     }

@@ -25,10 +25,11 @@
 
 // The caller: a context on its stack, filled before each call of the executor.
 // CHECK-LABEL: func.func @forward
-// CHECK-SAME: (%[[X:[^:]*]]: memref<?xf32>, %[[N:[^:]*]]: index, %[[A:[^:]*]]: f32, %{{[^:]*}}: memref<?xi8>, %[[EXECUTOR:[^:]*]]: !llvm.ptr)
-func.func @forward(%x: memref<?xf32>, %n: index, %a: f32, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+// CHECK-SAME: %[[X:[^:]*]]: memref<?xf32>, %{{[^:]*}}: memref<?xi8>, %[[EXECUTOR:[^:]*]]: !llvm.ptr)
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   // CHECK: %[[STORAGE1:.*]] = llvm.alloca {{.*}} {alignment = 64 : i64}
   // CHECK: %[[STORAGE0:.*]] = llvm.alloca {{.*}} x !llvm.struct<(f32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)> {alignment = 64 : i64}
+  // CHECK: %[[N:.*]] = memref.dim
   // CHECK-NOT: scf.parallel
   // CHECK: %[[TO0:.*]] = llvm.getelementptr %[[STORAGE0]][0, 0]
   // CHECK: llvm.store %{{.*}}, %[[TO0]]
@@ -41,14 +42,16 @@ func.func @forward(%x: memref<?xf32>, %n: index, %a: f32, %workspace: memref<?xi
   // CHECK: llvm.call %[[FOR]](%[[EXECUTOR]], %[[TASK]], %[[STORAGE0]], %[[COUNT]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
+  %a = memref.load %logits[%c0] : memref<?xf32>
   %three = arith.constant 3.0 : f32
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
     %scratch = memref.alloca() : memref<16xf32>
     %b = arith.mulf %a, %three : f32
     memref.store %b, %scratch[%c0] : memref<16xf32>
-    memref.store %b, %x[%i] : memref<?xf32>
+    memref.store %b, %logits[%i] : memref<?xf32>
     scf.parallel (%j) = (%c0) to (%c1) step (%c1) {
-      memref.store %b, %x[%j] : memref<?xf32>
+      memref.store %b, %logits[%j] : memref<?xf32>
       scf.reduce
     }
     scf.reduce
@@ -60,7 +63,7 @@ func.func @forward(%x: memref<?xf32>, %n: index, %a: f32, %workspace: memref<?xi
   // CHECK: llvm.call
   scf.for %l = %c0 to %n step %c1 {
     scf.parallel (%i) = (%c0) to (%n) step (%c1) {
-      memref.store %a, %x[%l] : memref<?xf32>
+      memref.store %a, %logits[%l] : memref<?xf32>
       scf.reduce
     }
   }
@@ -70,9 +73,10 @@ func.func @forward(%x: memref<?xf32>, %n: index, %a: f32, %workspace: memref<?xi
 
 // -----
 
-func.func @forward(%x: memref<?xf32>, %n: index, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
   // expected-error@+1 {{'scf.parallel' op expected one dimension from 0 in steps of 1, without reductions}}
   scf.parallel (%i, %j) = (%c0, %c0) to (%n, %n) step (%c1, %c1) {
     scf.reduce
@@ -82,9 +86,10 @@ func.func @forward(%x: memref<?xf32>, %n: index, %workspace: memref<?xi8>, %exec
 
 // -----
 
-func.func @forward(%x: memref<?xf32>, %n: index, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
   // expected-error@+1 {{'scf.parallel' op expected one dimension from 0 in steps of 1, without reductions}}
   scf.parallel (%i) = (%c1) to (%n) step (%c1) {
     scf.reduce
@@ -94,9 +99,11 @@ func.func @forward(%x: memref<?xf32>, %n: index, %workspace: memref<?xi8>, %exec
 
 // -----
 
-func.func @forward(%a: f32, %n: index, %workspace: memref<?xi8>, %executor: !llvm.ptr) -> f32 {
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
+  %a = memref.load %logits[%c0] : memref<?xf32>
   // expected-error@+1 {{'scf.parallel' op expected one dimension from 0 in steps of 1, without reductions}}
   %s = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%a) -> f32 {
     scf.reduce(%a : f32) {
@@ -105,5 +112,12 @@ func.func @forward(%a: f32, %n: index, %workspace: memref<?xi8>, %executor: !llv
       scf.reduce.return %sum : f32
     }
   }
-  return %s : f32
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected @forward to have the parameters of kvc_forward_function (kvc/abi.h), but got '(!llvm.ptr) -> ()'}}
+func.func @forward(%executor: !llvm.ptr) {
+  return
 }

@@ -1,11 +1,12 @@
-// RUN: kvc-opt %s --kvc-plan-workspace=max-tokens=10 --split-input-file | FileCheck %s
+// RUN: kvc-opt %s --kvc-plan-workspace=max-tokens=10 --split-input-file --verify-diagnostics | FileCheck %s
 
 // Buffers share bytes where their lives don't overlap. Sizes are those of 10 rows.
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[WORKSPACE:[^:]*]]: memref<?xi8>, %{{[^:]*}}: !llvm.ptr) attributes {kvc.workspace_bytes = 1280 : i64}
-func.func @forward(%n: index, %x: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   // CHECK: %c0 = arith.constant 0 : index
   %c0 = arith.constant 0 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
   %zero = arith.constant 0.0 : f32
   // CHECK-NOT: memref.alloc
   // %a: 10 * 16 * 4 bytes from 0 on.
@@ -45,9 +46,10 @@ func.func @forward(%n: index, %x: memref<?xf32>, %workspace: memref<?xi8>, %exec
 // prolongs a life.
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: kvc.workspace_bytes = 192 : i64
-func.func @forward(%n: index, %x: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
   // CHECK: %c0 = arith.constant 0 : index
   %c0 = arith.constant 0 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: %[[AT:.*]] = arith.constant 0 : index
@@ -93,5 +95,12 @@ func.func @forward(%n: index, %x: memref<?xf32>, %workspace: memref<?xi8>, %exec
 func.func @other(%n: index) {
   // CHECK: memref.alloc
   %a = memref.alloc(%n) : memref<?xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected @forward to have the parameters of kvc_forward_function (kvc/abi.h), but got '() -> ()'}}
+func.func @forward() {
   return
 }
