@@ -211,7 +211,7 @@ kvc_status checkSampler(const kvc_sampler *sampler) {
 kvc_status sampleGreedy(const void *logits, kvc_type type, int64_t vocab,
                         int32_t *out_token) {
   FloatEnvironment environment;
-  int64_t first;
+  int64_t first = 0;
   if (kvc_status status = readRow(logits, type, vocab, nullptr, &first))
     return status;
   *out_token = int32_t(first);
@@ -284,7 +284,7 @@ kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
     return failNull("out_token");
   if (sampler->temperature == 0)
     return sampleGreedy(logits, sampler->type, sampler->vocab, out_token);
-  int64_t first;
+  int64_t first = 0;
   if (kvc_status status = readRow(logits, sampler->type, sampler->vocab,
                                   sampler->scores, &first))
     return status;
