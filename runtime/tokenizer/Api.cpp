@@ -82,6 +82,10 @@ void kvc_tokenizer_close(kvc_tokenizer *tokenizer) { delete tokenizer; }
 
 const char *kvc_tokenizer_last_error(void) { return lastError(); }
 
+const char *kvc_tokenizer_warnings(const kvc_tokenizer *tokenizer) {
+  return tokenizer ? tokenizer->warnings.c_str() : "";
+}
+
 int64_t kvc_tokenizer_vocab(const kvc_tokenizer *tokenizer) {
   return tokenizer ? static_cast<int64_t>(tokenizer->tokens.size()) : 0;
 }
@@ -99,6 +103,16 @@ int kvc_tokenizer_is_end(const kvc_tokenizer *tokenizer, int32_t token) {
     return 0;
   const std::vector<int32_t> &ends = tokenizer->ends;
   return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+kvc_status kvc_tokenizer_read_ends(const char *path, int32_t *out_tokens,
+                                   int64_t room, int64_t *out_count) {
+  KVC_REQUIRE(path);
+  KVC_REQUIRE(out_count);
+  KVC_TRY(checkArray(__func__, "out_tokens", out_tokens, room));
+  std::vector<int32_t> ends;
+  KVC_TRY(readEnds(path, ends));
+  return give(__func__, ends, out_tokens, room, out_count);
 }
 
 kvc_status kvc_tokenizer_encode(const kvc_tokenizer *tokenizer,

@@ -59,8 +59,7 @@ kvc_status kvc::tokenizer::renderChat(const Tokenizer &tokenizer,
                                       std::string &text) {
   if (tokenizer.chatTemplate.empty())
     return fail(KVC_INCOMPATIBLE,
-                "%s: expected a chat template, but the model "
-                "has none",
+                "%s: expected a chat template, but the model has none",
                 tokenizer.chatTemplateSource.c_str());
   std::string system;
   bool hasSystem;

@@ -162,14 +162,18 @@ static kvc_status readAdd(const JsonField &field, const char *name, int32_t id,
 
 // A template, or a list of named ones of which "default" is taken.
 static kvc_status readChatTemplate(const JsonField &field,
-                                   std::string &chatTemplate) {
+                                   Tokenizer &tokenizer) {
+  if (field.isNull())
+    return KVC_OK;
+  tokenizer.chatTemplateSource = field.where();
   if (field.get().kind != JsonValue::Array)
-    return field.readOptional(chatTemplate);
+    return field.read(tokenizer.chatTemplate);
+  tokenizer.chatTemplateSource += ": default";
   for (size_t i = 0; i < field.size(); ++i) {
     std::string name;
     KVC_TRY(field[i]["name"].read(name));
     if (name == "default")
-      KVC_TRY(field[i]["template"].read(chatTemplate));
+      KVC_TRY(field[i]["template"].read(tokenizer.chatTemplate));
   }
   return KVC_OK;
 }
@@ -187,8 +191,30 @@ static kvc_status readConfig(const std::string &path,
                   tokenizer.before));
   KVC_TRY(readAdd(config["add_eos_token"], "eos_token", tokenizer.eos,
                   tokenizer.after));
-  tokenizer.chatTemplateSource = config["chat_template"].where();
-  return readChatTemplate(config["chat_template"], tokenizer.chatTemplate);
+  return readChatTemplate(config["chat_template"], tokenizer);
+}
+
+kvc_status kvc::tokenizer::readEnds(const std::string &path,
+                                    std::vector<int32_t> &ends) {
+  JsonValue value;
+  KVC_TRY(readJson(path, value));
+  JsonField root(path, value);
+  KVC_TRY(root.isA(JsonValue::Object));
+  JsonField eos = root["eos_token_id"];
+  if (eos.isNull())
+    return KVC_OK;
+  bool several = eos.get().kind == JsonValue::Array;
+  std::vector<int32_t> found;
+  for (size_t i = 0; i < (several ? eos.size() : 1); ++i) {
+    JsonField field = several ? eos[i] : eos;
+    int64_t id;
+    KVC_TRY(field.read(id));
+    if (id < 0 || id > INT32_MAX)
+      return field.expected("a token of 0 or more");
+    found.push_back(static_cast<int32_t>(id));
+  }
+  ends.insert(ends.end(), found.begin(), found.end());
+  return KVC_OK;
 }
 
 kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
@@ -211,9 +237,9 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
 
   size_t slash = path.rfind('/');
   std::string folder = slash == path.npos ? "" : path.substr(0, slash + 1);
-  std::string config = folder + "tokenizer_config.json";
-  tokenizer.chatTemplateSource = config + ": chat_template";
-  if (fileExists(config))
+  tokenizer.chatTemplateSource =
+      folder + "tokenizer_config.json and chat_template.jinja";
+  if (std::string config = folder + "tokenizer_config.json"; fileExists(config))
     KVC_TRY(readConfig(config, vocabulary, tokenizer));
   std::string chatFile = folder + "chat_template.jinja";
   if (fileExists(chatFile)) {
@@ -223,5 +249,13 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
     tokenizer.chatTemplateSource = chatFile;
   }
   addEnds(tokenizer);
+  if (std::string model = folder + "config.json"; fileExists(model))
+    KVC_TRY(readEnds(model, tokenizer.ends));
+  // Some are no JSON, and were never read by a strict reader: the rest of the
+  // model doesn't depend on this file.
+  std::string generation = folder + "generation_config.json";
+  if (fileExists(generation) && readEnds(generation, tokenizer.ends) != KVC_OK)
+    tokenizer.warnings += std::string(lastError()) +
+                          "; its eos_token_id ends no answer\n";
   return KVC_OK;
 }

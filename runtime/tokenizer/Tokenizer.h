@@ -73,6 +73,8 @@ struct Tokenizer {
   std::string chatTemplate;
   std::string chatTemplateSource; ///< file and field, for messages
 
+  std::string warnings; ///< what was set aside in loading, a line each
+
   bool isToken(int32_t id) const {
     return id >= 0 && static_cast<size_t>(id) < tokens.size() &&
            tokens[static_cast<size_t>(id)].kind != TokenKind::Missing;
@@ -93,6 +95,10 @@ kvc_status renderChat(const Tokenizer &tokenizer, const kvc_message *messages,
 /// file's metadata (Gguf.cpp).
 kvc_status loadHuggingFace(const std::string &path, Tokenizer &tokenizer);
 kvc_status loadGguf(const std::string &path, Tokenizer &tokenizer);
+
+/// Appends the ids that `eos_token_id` of a config.json or
+/// generation_config.json names (HuggingFace.cpp).
+kvc_status readEnds(const std::string &path, std::vector<int32_t> &ends);
 
 } // namespace kvc::tokenizer
 

@@ -42,8 +42,10 @@ extern "C" {
 typedef struct kvc_tokenizer kvc_tokenizer;
 
 /* Opens a tokenizer. `path` is a tokenizer.json, a GGUF file, or a directory
- * that holds tokenizer.json or else tokenizer.gguf. Beside a tokenizer.json,
- * tokenizer_config.json and chat_template.jinja are read where they exist.
+ * that holds tokenizer.json or else tokenizer.gguf; a GGUF file is known by its
+ * first bytes. Beside a tokenizer.json, tokenizer_config.json,
+ * chat_template.jinja, config.json and generation_config.json are read where
+ * they exist.
  * The files are closed again before the call returns. The caller owns
  * *out_tokenizer; it is NULL after an error.
  * Errors: KVC_IO (a file cannot be read or is malformed), KVC_INCOMPATIBLE (it
@@ -58,6 +60,10 @@ void kvc_tokenizer_close(kvc_tokenizer *tokenizer);
  * sentence, never NULL, valid until the next failing call on this thread. */
 const char *kvc_tokenizer_last_error(void);
 
+/* What was set aside in opening and may matter: one sentence a line, empty
+ * where there is nothing to say; never NULL. The tokenizer owns it. */
+const char *kvc_tokenizer_warnings(const kvc_tokenizer *tokenizer);
+
 /* The number of ids: tokens are 0 to this number less one, not every one of
  * which need have a token. */
 int64_t kvc_tokenizer_vocab(const kvc_tokenizer *tokenizer);
@@ -68,9 +74,21 @@ int32_t kvc_tokenizer_bos(const kvc_tokenizer *tokenizer);
 int32_t kvc_tokenizer_eos(const kvc_tokenizer *tokenizer);
 
 /* 1 where `token` ends an answer, else 0: the end-of-text token, the
- * end-of-turn tokens that a GGUF file names, and special tokens spelled
- * <|im_end|>, <|eot_id|>, <|end_of_text|> or <|endoftext|>. */
+ * end-of-turn tokens that a GGUF file names, special tokens spelled
+ * <|im_end|>, <|eot_id|>, <|end_of_text|> or <|endoftext|>, and the
+ * eos_token_id of config.json and of generation_config.json. */
 int kvc_tokenizer_is_end(const kvc_tokenizer *tokenizer, int32_t token);
+
+/* The tokens that a config.json or generation_config.json ends an answer with,
+ * its eos_token_id: for a model whose tokenizer can't be opened.
+ *   path        the file
+ *   out_tokens  [room]; NULL is fine where room is 0
+ *   out_count   the number of tokens, 0 where the file names none
+ * Errors: KVC_IO (the file cannot be read or is malformed);
+ * KVC_OUT_OF_CAPACITY where the tokens do not fit: *out_count is the room they
+ * need, nothing else is written. */
+kvc_status kvc_tokenizer_read_ends(const char *path, int32_t *out_tokens,
+                                   int64_t room, int64_t *out_count);
 
 /* Text to ids.
  *   text           [bytes], UTF-8; NULL is fine where bytes is 0

@@ -90,6 +90,10 @@ int main(int argc, char **argv) {
   /* Words that a NULL tokenizer does not have. */
   EXPECT(kvc_tokenizer_vocab(NULL) == 0 && kvc_tokenizer_bos(NULL) == -1);
   EXPECT(kvc_tokenizer_eos(NULL) == -1 && !kvc_tokenizer_is_end(NULL, 2));
+  EXPECT(!*kvc_tokenizer_warnings(NULL) && !*kvc_tokenizer_warnings(t));
+  EXPECT(kvc_tokenizer_read_ends(NULL, ids, 8, &count) == KVC_INVALID_ARGUMENT);
+  EXPECT(kvc_tokenizer_read_ends("x", ids, 8, NULL) == KVC_INVALID_ARGUMENT);
+  EXPECT(kvc_tokenizer_read_ends("x", NULL, 8, &count) == KVC_INVALID_ARGUMENT);
   EXPECT(kvc_tokenizer_is_end(t, 2) && !kvc_tokenizer_is_end(t, -1));
   kvc_tokenizer_close(t);
   puts("all hold");

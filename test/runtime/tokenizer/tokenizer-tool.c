@@ -9,6 +9,8 @@
  *   kvc-tokenizer-tool PATH stream [FLAGS] ID...     [piece][piece]...
  *   kvc-tokenizer-tool PATH chat [--prompt] (ROLE CONTENT)...
  *   kvc-tokenizer-tool PATH bench FILE
+ *   kvc-tokenizer-tool PATH ends                     PATH is a config.json or
+ *                                                    generation_config.json
  *
  * FLAGS: --special (add the model's own tokens; in decoding, show special ones)
  * and --parse (special tokens spelled in the text are special).
@@ -196,6 +198,17 @@ static int bench(const kvc_tokenizer *tokenizer, const char *path) {
   return 0;
 }
 
+static int ends(const char *path) {
+  int32_t ids[8];
+  int64_t count = 0;
+  if (kvc_tokenizer_read_ends(path, ids, 8, &count) != KVC_OK)
+    return failed();
+  for (int64_t i = 0; i < count; ++i)
+    printf(i ? " %" PRId32 : "%" PRId32, ids[i]);
+  putchar('\n');
+  return 0;
+}
+
 static int run(const kvc_tokenizer *tokenizer, const char *command,
                char **words, int count) {
   int result = 0;
@@ -249,9 +262,12 @@ int main(int argc, char **argv) {
     parse |= !strcmp(argv[first], "--parse");
     prompt |= !strcmp(argv[first], "--prompt");
   }
+  if (!strcmp(argv[2], "ends"))
+    return ends(argv[1]);
   kvc_tokenizer *tokenizer;
   if (kvc_tokenizer_open(argv[1], &tokenizer) != KVC_OK)
     return failed();
+  fputs(kvc_tokenizer_warnings(tokenizer), stderr);
   int result = run(tokenizer, argv[2], argv + first, argc - first);
   kvc_tokenizer_close(tokenizer);
   return result;
