@@ -265,7 +265,8 @@ LogicalResult Compilation::emitLibrary() {
   library.weights = *packed;
   if (llvm::Error error = writeLibrary(directory.path(), library, levels))
     return fail(directory.describe(std::move(error)));
-  if (llvm::Error error = copyTokenizer(options.model, directory.path()))
+  if (llvm::Error error = copyTokenizer(options.model, options.output,
+                                        directory.path()))
     return fail(directory.describe(std::move(error)));
   if (llvm::Error error = directory.publish(
           staleTokenizer(options.model, options.output)))

@@ -1,5 +1,6 @@
 #include "compiler/output/TokenizerFiles.h"
 #include "compiler/output/WriteFile.h"
+#include "compiler/frontend/FileType.h"
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/Support/FileSystem.h"
@@ -26,34 +27,45 @@ static bool holdsLibrary(llvm::StringRef directory) {
   return false;
 }
 
-llvm::Error kvc::copyTokenizer(llvm::StringRef model,
-                               llvm::StringRef directory) {
-  bool isDirectory = llvm::sys::fs::is_directory(model);
-  for (llvm::StringRef name : {"tokenizer.json", "tokenizer_config.json"}) {
-    std::string to = inFolder(directory, name), from = inFolder(model, name);
-    if (!isDirectory || !llvm::sys::fs::exists(from))
-      continue;
-    auto text = readText(from);
-    if (!text)
-      return text.takeError();
-    if (llvm::Error error = writeFile(to, (*text)->getBuffer()))
-      return error;
+// All that kvc_tokenizer_open reads of a directory.
+static constexpr llvm::StringRef files[] = {
+    "tokenizer.json",      "tokenizer_config.json",
+    "chat_template.jinja", "config.json",
+    "tokenizer.gguf",      "generation_config.json"};
+
+llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
+                               llvm::StringRef staging) {
+  if (llvm::sys::fs::is_directory(model)) {
+    if (llvm::sys::fs::equivalent(model, directory))
+      return llvm::Error::success();
+    for (llvm::StringRef name : files) {
+      std::string from = inFolder(model, name);
+      if (!llvm::sys::fs::exists(from))
+        continue;
+      auto text = readText(from);
+      if (!text)
+        return text.takeError();
+      if (llvm::Error error =
+              writeFile(inFolder(staging, name), (*text)->getBuffer()))
+        return error;
+    }
+    return llvm::Error::success();
   }
-  if (isDirectory || !model.ends_with(".gguf"))
+  auto file = mapFile(model);
+  if (!file) // a program from standard input, for one
+    llvm::consumeError(file.takeError());
+  if (!file || !isGGUF((*file)->getBuffer()))
     return llvm::Error::success();
   auto metadata = readGGUFTokenizer(model);
   if (!metadata)
     return metadata.takeError();
   if (metadata->empty())
     return llvm::Error::success();
-  return writeFile(inFolder(directory, "tokenizer.gguf"), *metadata);
+  return writeFile(inFolder(staging, "tokenizer.gguf"), *metadata);
 }
 
 llvm::ArrayRef<llvm::StringRef> kvc::staleTokenizer(llvm::StringRef model,
                                                     llvm::StringRef directory) {
-  // All that kvc_tokenizer_open reads.
-  static constexpr llvm::StringRef files[] = {
-      "tokenizer.json", "tokenizer_config.json", "tokenizer.gguf"};
   std::string inside = inFolder(directory, llvm::sys::path::filename(model));
   bool own = llvm::sys::fs::equivalent(model, directory) ||
              llvm::sys::fs::equivalent(model, inside);

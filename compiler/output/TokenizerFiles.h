@@ -8,10 +8,12 @@
 
 namespace kvc {
 
-// Copies the tokenizer of the model at `model` into `directory`, if it has one:
-// tokenizer.json and tokenizer_config.json of a Hugging Face directory, or
+// Writes to `staging` what the model at `model` says of its tokenizer, to be
+// published in `directory`: a Hugging Face directory's files that
+// kvc_tokenizer_open reads (none where it is `directory` itself), or
 // tokenizer.gguf, the metadata of a GGUF file.
-llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory);
+llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
+                          llvm::StringRef staging);
 
 // Names of the files in `directory` that compiling `model` into it makes wrong: a
 // tokenizer's, where a compiled model stands. None where `model` itself lies
