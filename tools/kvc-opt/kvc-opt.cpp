@@ -1,4 +1,5 @@
 // kvc-opt: compiles a model, or runs passes on .mlir as any mlir-opt does.
+#include "TokenizerCheck.h"
 #include "compiler/Compile.h"
 #include "compiler/Pipelines.h"
 #include "compiler/Passes.h"
@@ -180,7 +181,10 @@ int compileMain(int argc, char **argv, DialectRegistry &registry) {
   std::optional<SourceMgrDiagnosticHandler> handler;
   if (StringRef(options.model).ends_with(".mlir"))
     handler.emplace(sources, &context);
-  return asMainReturnCode(kvc::compile(context, options));
+  LogicalResult result = kvc::compile(context, options);
+  if (succeeded(result) && library)
+    checkTokenizer(options.model, options.output);
+  return asMainReturnCode(result);
 }
 
 } // namespace
