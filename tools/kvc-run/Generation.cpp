@@ -50,7 +50,7 @@ void Generation::forward(int64_t begin, int64_t tokens, kvc_outputs outputs) {
   must(kvc_forward(session, &chunk, 1, logits.data(), rows));
 }
 
-void Generation::forwardPrompt(const std::function<void(int64_t)> &progress) {
+bool Generation::forwardPrompt(const std::function<bool(int64_t)> &progress) {
   std::vector<int64_t> sizes = options.chunks;
   if (sizes.empty()) // as the runtime would slice it
     sizes = {options.noCache ? promptCount : info.max_tokens};
@@ -59,7 +59,8 @@ void Generation::forwardPrompt(const std::function<void(int64_t)> &progress) {
     file.emplace(options.logits, info.arithmetic, promptCount, info.vocab);
   size_t chunk = 0;
   for (int64_t done = 0; done < promptCount; ++chunk) {
-    progress(done);
+    if (!progress(done))
+      return false;
     int64_t tokens = std::min(sizes[chunk % sizes.size()], promptCount - done);
     bool last = done + tokens == promptCount;
     forward(done, tokens,
@@ -72,6 +73,7 @@ void Generation::forwardPrompt(const std::function<void(int64_t)> &progress) {
   }
   if (file)
     file->close();
+  return true;
 }
 
 void Generation::forwardNext(int32_t token) {
@@ -83,11 +85,12 @@ void Generation::forwardNext(int32_t token) {
   forward(0, length, KVC_OUTPUTS_LAST);
 }
 
-void Generation::run(const std::function<void(int64_t)> &progress,
+void Generation::run(const std::function<bool(int64_t)> &progress,
                      const std::function<bool(int32_t)> &receive) {
   if (wanted == 0 && options.logits.empty())
     return;
-  forwardPrompt(progress);
+  if (!forwardPrompt(progress))
+    return;
   for (int64_t made = 0; made < wanted;) {
     int32_t token;
     const char *row = logits.data() + (int64_t(logits.size()) - rowBytes);

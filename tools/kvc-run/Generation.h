@@ -21,13 +21,13 @@ public:
   int64_t count() const { return wanted; }
 
   // Forwards the prompt and generates; hands on each token, until there are
-  // count() of them or the receiver returns false. `progress` hears, before each
+  // count() of them or a receiver returns false. `progress` hears, before each
   // chunk of the prompt, how many of its tokens are done.
-  void run(const std::function<void(int64_t)> &progress,
+  void run(const std::function<bool(int64_t)> &progress,
            const std::function<bool(int32_t)> &receive);
 
 private:
-  void forwardPrompt(const std::function<void(int64_t)> &progress);
+  bool forwardPrompt(const std::function<bool(int64_t)> &progress);
   void forwardNext(int32_t token);
   // Appends tokens [begin, begin + tokens) of `ids`; rows land in `logits`.
   void forward(int64_t begin, int64_t tokens, kvc_outputs outputs);

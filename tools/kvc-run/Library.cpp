@@ -1,20 +1,19 @@
 #include "Library.h"
 
 #include "Common.h"
+#include "NotCompiled.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <vector>
 
 // Names N of the files libN.so.
 static std::vector<std::string> libraryNames(const std::string &directory) {
+  std::vector<std::string> names;
   DIR *folder = opendir(directory.c_str());
   if (!folder)
-    die("%s: %s", directory.c_str(), strerror(errno));
-  std::vector<std::string> names;
+    return names;
   while (const dirent *entry = readdir(folder)) {
     std::string file = entry->d_name;
     if (file.size() > 6 && file.compare(0, 3, "lib") == 0 &&
@@ -29,9 +28,7 @@ static std::vector<std::string> libraryNames(const std::string &directory) {
 Library loadLibrary(const std::string &directory) {
   std::vector<std::string> names = libraryNames(directory);
   if (names.empty())
-    die("%s: expected a file lib<model>.so, written by kvc-opt, but it has "
-        "none",
-        directory.c_str());
+    dieNotCompiled(directory);
   if (names.size() > 1)
     die("%s: expected one file lib<model>.so, but it has lib%s.so and lib%s.so",
         directory.c_str(), names[0].c_str(), names[1].c_str());

@@ -2,11 +2,13 @@
 
 #include "Common.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 static const char help[] =
@@ -20,6 +22,9 @@ with the full prefix bit for bit.
 Prompt, one of
   --prompt TEXT      continue this text
   --chat TEXT        answer this message, in the model's chat form
+  --file FILE        continue this file's text, without its last newline
+  -                  continue the text of standard input; --prompt -, --chat -
+                     and --file - read it too
   --ids 1,2,3        continue these token ids; the only form for a model without
                      a tokenizer
 
@@ -49,7 +54,10 @@ How it runs; none of these changes a bit of the output
   --cpu LEVEL        one of the library's CPU levels (default: the best)
   --poison           fill memory that nobody has written with NaN
 
-  --help             print this
+  -h, --help         print this
+  --version          print the version
+
+Ctrl-C ends the answer, a second one the program.
 )";
 
 namespace {
@@ -60,6 +68,12 @@ struct Argument {
 
   [[noreturn]] void reject(const char *expected) const {
     die("%s: expected %s, but got %s", name, expected, value);
+  }
+
+  std::string text() const {
+    if (!*value)
+      die("%s: expected a name, but got nothing", name);
+    return value;
   }
 
   int64_t integer(int64_t least, int64_t most, const char *expected) const {
@@ -107,65 +121,85 @@ struct Argument {
   }
 };
 
-// True when the argument was one of the switches.
-bool setSwitch(Options &options, const std::string &name) {
-  bool *flag = name == "--no-cache"     ? &options.noCache
-               : name == "--print-ids"  ? &options.printIds
-               : name == "--ignore-end" ? &options.ignoreEnd
-               : name == "--time"       ? &options.time
-               : name == "--poison"     ? &options.poison
-                                        : nullptr;
-  if (flag)
-    *flag = true;
-  return flag;
+[[noreturn]] void print(const char *text) {
+  fputs(text, stdout);
+  exit(0);
 }
 
-// True when the option is one that takes a value.
-bool setValue(Options &options, const Argument &argument) {
-  std::string name = argument.name;
-  if (name == "--prompt")
-    options.prompt = argument.value;
-  else if (name == "--chat")
-    options.chat = argument.value;
-  else if (name == "--ids") {
-    std::vector<int64_t> ids = argument.list(
-        0, INT32_MAX, "token ids separated by commas, such as 1,2,3");
-    options.ids.emplace(ids.begin(), ids.end());
-  } else if (name == "-n")
-    options.count = argument.integer(0, INT64_MAX, "a number of tokens");
-  else if (name == "--temperature")
-    options.temperature =
-        argument.real([](double t) { return t >= 0 && std::isfinite(t); },
-                      "a finite number that is not negative");
-  else if (name == "--top-k")
-    options.topK = argument.integer(1, INT64_MAX, "a number of tokens above 0");
-  else if (name == "--top-p")
-    options.topP = argument.real([](double p) { return p > 0 && p <= 1; },
-                                 "a number above 0 and at most 1");
-  else if (name == "--check-equivalence")
-    options.equivalence =
-        argument.integer(1, INT64_MAX, "a number of batches above 0");
-  else if (name == "--seed")
-    options.seed = argument.seed();
-  else if (name == "--chunks")
-    options.chunks = argument.list(
-        1, INT64_MAX, "chunk sizes above 0 separated by commas, such as 5,3,1");
-  else if (name == "--logits")
-    options.logits = argument.value;
-  else if (name == "--threads")
-    options.threads =
-        int32_t(argument.integer(1, 1024, "a number from 1 to 1024"));
-  else if (name == "--capacity")
-    options.capacity =
-        argument.integer(1, INT64_MAX, "a number of positions above 0");
-  else if (name == "--device")
-    options.device = argument.value;
-  else if (name == "--cpu")
-    options.cpuLevel = argument.value;
-  else
-    return false;
-  return true;
-}
+struct Option {
+  const char *name;
+  void (*set)(Options &options, const Argument &argument);
+  bool takesValue = true;
+};
+
+constexpr bool noValue = false;
+
+const Option table[] = {
+    {"--prompt", [](Options &o, const Argument &a) { o.prompt = a.value; }},
+    {"--chat", [](Options &o, const Argument &a) { o.chat = a.value; }},
+    {"--file", [](Options &o, const Argument &a) { o.file = a.text(); }},
+    {"-", [](Options &o, const Argument &) { o.file = "-"; }, noValue},
+    {"--ids",
+     [](Options &o, const Argument &a) {
+       std::vector<int64_t> ids = a.list(
+           0, INT32_MAX, "token ids separated by commas, such as 1,2,3");
+       o.ids.emplace(ids.begin(), ids.end());
+     }},
+    {"-n",
+     [](Options &o, const Argument &a) {
+       o.count = a.integer(0, INT64_MAX, "a number of tokens");
+     }},
+    {"--temperature",
+     [](Options &o, const Argument &a) {
+       o.temperature =
+           a.real([](double t) { return t >= 0 && std::isfinite(t); },
+                  "a finite number that is not negative");
+     }},
+    {"--top-k",
+     [](Options &o, const Argument &a) {
+       o.topK = a.integer(1, INT64_MAX, "a number of tokens above 0");
+     }},
+    {"--top-p",
+     [](Options &o, const Argument &a) {
+       o.topP = a.real([](double p) { return p > 0 && p <= 1; },
+                       "a number above 0 and at most 1");
+     }},
+    {"--seed", [](Options &o, const Argument &a) { o.seed = a.seed(); }},
+    {"--check-equivalence",
+     [](Options &o, const Argument &a) {
+       o.equivalence = a.integer(1, INT64_MAX, "a number of batches above 0");
+     }},
+    {"--chunks",
+     [](Options &o, const Argument &a) {
+       o.chunks = a.list(
+           1, INT64_MAX,
+           "chunk sizes above 0 separated by commas, such as 5,3,1");
+     }},
+    {"--logits", [](Options &o, const Argument &a) { o.logits = a.text(); }},
+    {"--threads",
+     [](Options &o, const Argument &a) {
+       o.threads = int32_t(a.integer(1, 1024, "a number from 1 to 1024"));
+     }},
+    {"--capacity",
+     [](Options &o, const Argument &a) {
+       o.capacity = a.integer(1, INT64_MAX, "a number of positions above 0");
+     }},
+    {"--device", [](Options &o, const Argument &a) { o.device = a.text(); }},
+    {"--cpu", [](Options &o, const Argument &a) { o.cpuLevel = a.text(); }},
+    {"--no-cache", [](Options &o, const Argument &) { o.noCache = true; },
+     noValue},
+    {"--print-ids", [](Options &o, const Argument &) { o.printIds = true; },
+     noValue},
+    {"--ignore-end", [](Options &o, const Argument &) { o.ignoreEnd = true; },
+     noValue},
+    {"--time", [](Options &o, const Argument &) { o.time = true; }, noValue},
+    {"--poison", [](Options &o, const Argument &) { o.poison = true; }, noValue},
+    {"--help", [](Options &, const Argument &) { print(help); }, noValue},
+    {"-h", [](Options &, const Argument &) { print(help); }, noValue},
+    {"--version",
+     [](Options &, const Argument &) { print("kvc-run " KVC_VERSION "\n"); },
+     noValue},
+};
 
 void checkTogether(const Options &options, const std::set<std::string> &given) {
   if (options.directory.empty())
@@ -177,10 +211,11 @@ void checkTogether(const Options &options, const std::set<std::string> &given) {
         die("--check-equivalence: expected no %s with it", name.c_str());
     return;
   }
-  int prompts = options.prompt.has_value() + options.chat.has_value() +
-                options.ids.has_value();
+  size_t prompts = 0;
+  for (const char *name : {"--prompt", "--chat", "--file", "-", "--ids"})
+    prompts += given.count(name);
   if (prompts != 1)
-    die("expected one of --prompt, --chat and --ids, but got %s",
+    die("expected one of --prompt, --chat, --file, - and --ids, but got %s",
         prompts ? "several" : "none");
   for (const char *name : {"--top-k", "--top-p", "--seed"})
     if (given.count(name) && options.temperature == 0)
@@ -188,15 +223,31 @@ void checkTogether(const Options &options, const std::set<std::string> &given) {
   if (options.noCache && !options.chunks.empty())
     die("--chunks: expected no --no-cache with it, which forwards whole "
         "prefixes");
-  const struct {
-    const char *name;
-    const std::string &value;
-  } names[] = {{"--logits", options.logits},
-               {"--device", options.device},
-               {"--cpu", options.cpuLevel}};
-  for (const auto &[name, value] : names)
-    if (given.count(name) && value.empty())
-      die("%s: expected a name, but got nothing", name);
+}
+
+// All of a file, or of standard input for "-", but its last newline.
+std::string readText(const std::string &path) {
+  bool standard = path == "-";
+  const char *name = standard ? "standard input" : path.c_str();
+  FILE *file = standard ? stdin : fopen(path.c_str(), "rb");
+  if (!file)
+    die("%s: %s", name, strerror(errno));
+  constexpr size_t most = size_t(64) << 20; // some special files never end
+  std::string text;
+  char part[1 << 16];
+  for (size_t got; (got = fread(part, 1, sizeof part, file)) != 0;) {
+    text.append(part, got);
+    if (text.size() > most)
+      die("%s: expected a prompt of at most %zu bytes, but got more", name,
+          most);
+  }
+  if (ferror(file))
+    die("%s: %s", name, strerror(errno));
+  if (!standard)
+    fclose(file);
+  if (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text;
 }
 
 } // namespace
@@ -206,33 +257,36 @@ Options parseOptions(int argc, char **argv) {
   std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
-    if (name == "--help") {
-      fputs(help, stdout);
-      exit(0);
-    }
     if (name.empty() || name[0] != '-') {
       if (!options.directory.empty() || name.empty())
         die("expected one directory, but got %s too", argv[i]);
       options.directory = name;
       continue;
     }
+    // --name=value or --name value; a value may begin with '-', as a text does.
+    size_t equals = name.find('=');
+    const char *value = equals == name.npos ? nullptr : argv[i] + equals + 1;
+    name = name.substr(0, equals);
+    auto option =
+        std::find_if(std::begin(table), std::end(table),
+                     [&](const Option &known) { return name == known.name; });
+    if (option == std::end(table))
+      die("unknown option %s (see kvc-run --help)", name.c_str());
     if (!given.insert(name).second)
-      die("%s: expected it once", argv[i]);
-    if (setSwitch(options, name))
-      continue;
-    // A value may begin with '-', as a text does.
-    Argument argument = {argv[i], i + 1 < argc ? argv[i + 1] : nullptr};
-    Options scratch;
-    if (!argument.value) {
-      argument.value = "1"; // asks only whether the option exists
-      if (!setValue(scratch, argument))
-        die("unknown option %s (see kvc-run --help)", argv[i]);
-      die("%s: expected a value", argv[i]);
-    }
-    if (!setValue(options, argument))
-      die("unknown option %s (see kvc-run --help)", argv[i]);
-    ++i;
+      die("%s: expected it once", name.c_str());
+    if (!option->takesValue && value)
+      die("%s: expected no value, but got %s", name.c_str(), value);
+    if (option->takesValue && !value)
+      value = ++i < argc ? argv[i] : nullptr;
+    if (option->takesValue && !value)
+      die("%s: expected a value", name.c_str());
+    option->set(options, {option->name, value});
   }
   checkTogether(options, given);
+  for (std::optional<std::string> *text : {&options.prompt, &options.chat})
+    if (*text == "-")
+      *text = readText("-");
+  if (options.file)
+    options.prompt = readText(*options.file);
   return options;
 }

@@ -12,9 +12,10 @@ struct Options {
 
   int64_t equivalence = 0; // ragged batches to compare; then no prompt
 
-  // Else exactly one of these.
+  // Else exactly one of these; a file's text becomes the prompt.
   std::optional<std::string> prompt;
   std::optional<std::string> chat;
+  std::optional<std::string> file;
   std::optional<std::vector<int32_t>> ids;
 
   std::optional<int64_t> count; // of tokens to generate
@@ -37,8 +38,9 @@ struct Options {
   std::string cpuLevel; // empty: the best
 };
 
-// Prints the help and exits with 0 where it is asked for; dies of options that
-// are unknown, incomplete, repeated or contradictory.
+// Prints the help or the version and exits with 0 where it is asked for; dies of
+// options that are unknown, incomplete, repeated or contradictory. Reads the
+// prompt where it comes from a file or standard input.
 Options parseOptions(int argc, char **argv);
 
 #endif

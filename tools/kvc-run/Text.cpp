@@ -2,7 +2,9 @@
 
 #include "Common.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <unistd.h>
 
 // Dies with the tokenizers' message unless all went well.
@@ -16,10 +18,38 @@ static void write(const char *text, int64_t bytes) {
   fflush(stdout);
 }
 
-Text::Text(const std::string &directory) : directory(directory) {
-  for (const char *file : {"/tokenizer.json", "/tokenizer.gguf"})
-    if (!tokenizer && access((directory + file).c_str(), F_OK) == 0)
-      mustText(kvc_tokenizer_open(directory.c_str(), &tokenizer));
+static void warn(const std::string &message) {
+  fprintf(stderr, "warning: %s\n", message.c_str());
+}
+
+Text::Text(const std::string &directory, bool optional) : directory(directory) {
+  auto has = [&](const char *file) {
+    return access((directory + file).c_str(), F_OK) == 0;
+  };
+  if (has("/tokenizer.json") || has("/tokenizer.gguf")) {
+    kvc_status status = kvc_tokenizer_open(directory.c_str(), &tokenizer);
+    if (!optional)
+      mustText(status);
+    if (status != KVC_OK)
+      warn(kvc_tokenizer_last_error());
+    std::istringstream warnings(kvc_tokenizer_warnings(tokenizer));
+    for (std::string line; std::getline(warnings, line);)
+      warn(line);
+  }
+  for (const char *file : {"/config.json", "/generation_config.json"})
+    if (!tokenizer && has(file))
+      addEnds(directory + file);
+}
+
+void Text::addEnds(const std::string &path) {
+  int64_t count = 0;
+  kvc_status status = kvc_tokenizer_read_ends(path.c_str(), nullptr, 0, &count);
+  if (status == KVC_OUT_OF_CAPACITY) {
+    ends.resize(ends.size() + size_t(count));
+    status = kvc_tokenizer_read_ends(path.c_str(), ends.data() + ends.size() - count, count, &count);
+  }
+  if (status != KVC_OK)
+    warn(kvc_tokenizer_last_error());
 }
 
 Text::~Text() {
@@ -72,7 +102,8 @@ std::vector<int32_t> Text::encodeChat(const std::string &message) const {
 }
 
 bool Text::isEnd(int32_t token) const {
-  return tokenizer && kvc_tokenizer_is_end(tokenizer, token);
+  return tokenizer ? kvc_tokenizer_is_end(tokenizer, token)
+                   : std::count(ends.begin(), ends.end(), token);
 }
 
 void Text::begin(const std::vector<int32_t> &prompt) {

@@ -8,8 +8,9 @@
 
 class Text {
 public:
-  // Opens the directory's tokenizer; dies of one that is broken.
-  explicit Text(const std::string &directory);
+  // Opens the directory's tokenizer. One that can't be read is a warning where
+  // the tokenizer is `optional`, else the end.
+  Text(const std::string &directory, bool optional);
   ~Text();
   Text(const Text &) = delete;
   Text &operator=(const Text &) = delete;
@@ -34,9 +35,11 @@ private:
   std::vector<int32_t> encode(const std::string &text, bool addSpecial,
                               bool parseSpecial) const;
   void demand() const; // dies without a tokenizer
+  void addEnds(const std::string &path);
 
   std::string directory;
   kvc_tokenizer *tokenizer = nullptr;
+  std::vector<int32_t> ends; // of an answer, as known without a tokenizer
   kvc_decoder *decoder = nullptr;
 };
 

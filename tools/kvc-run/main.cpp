@@ -2,12 +2,14 @@
 #include "Common.h"
 #include "Equivalence.h"
 #include "Generation.h"
+#include "Interrupt.h"
 #include "Library.h"
 #include "Options.h"
 #include "Progress.h"
 #include "Text.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -39,8 +41,11 @@ struct Times {
 
 // Time to the first token, and the rate of the others.
 void printRate(const Times &times, size_t promptCount) {
-  if (times.tokens.empty())
+  if (times.tokens.empty()) {
+    if (interrupted())
+      fprintf(stderr, "prompt of %zu tokens, interrupted\n", promptCount);
     return;
+  }
   fprintf(stderr, "prompt of %zu tokens, first token after %.1f ms",
           promptCount, 1e3 * (times.tokens.front() - times.ready));
   size_t others = times.tokens.size() - 1;
@@ -121,7 +126,7 @@ int main(int argc, char **argv) {
     kvc_model_close(model);
     return same ? 0 : 1;
   }
-  Text text(options.directory);
+  Text text(options.directory, /*optional=*/options.ids.has_value());
   times.loaded = now();
 
   std::vector<int32_t> prompt = options.ids ? *options.ids
@@ -132,6 +137,7 @@ int main(int argc, char **argv) {
   bool printText = text.present() && !options.printIds;
   if (printText)
     text.begin(prompt);
+  catchInterrupt();
   {
     Generation generation(model, session, options, prompt);
     times.ready = now();
@@ -139,6 +145,7 @@ int main(int argc, char **argv) {
         [&](int64_t done) {
           progress.show("reading the prompt: %lld of %zu tokens",
                         static_cast<long long>(done), prompt.size());
+          return !interrupted();
         },
         [&](int32_t token) {
           progress.clear();
@@ -149,7 +156,7 @@ int main(int argc, char **argv) {
           else
             printf("%s%d", times.tokens.size() > 1 ? "," : "", token);
           fflush(stdout);
-          return !end;
+          return !end && !interrupted();
         });
   }
   progress.clear();
@@ -163,5 +170,5 @@ int main(int argc, char **argv) {
     printDetails(times, model, session);
   kvc_session_destroy(session);
   kvc_model_close(model);
-  return 0;
+  return interrupted() ? 128 + SIGINT : 0;
 }
