@@ -163,6 +163,7 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
       .arithmetic = shape->arithmetic,
       .cache_type = KVC_TYPE_F64,
       .layout = per_page < shape->capacity ? paged : "contiguous",
+      .exact = 1,
       .positions_per_page = per_page,
       .pages_per_sequence = (shape->capacity - 1) / per_page + 1,
       .page_bytes = 16 * per_page,
@@ -181,7 +182,8 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
 void fake_weights_write(const kvc_library *library, const char *path) {
   char header[512];
   int length = sprintf(header, "{\"__metadata__\":{\"format\":\"kvc\","
-                               "\"kvc_abi\":\"1\",\"kvc_identity\":\"");
+                               "\"kvc_abi\":\"%d\",\"kvc_identity\":\"",
+                       KVC_ABI_VERSION);
   for (int i = 0; i < KVC_IDENTITY_BYTES; ++i)
     length += sprintf(header + length, "%02x", library->identity[i]);
   length +=

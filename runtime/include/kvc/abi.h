@@ -17,7 +17,7 @@ extern "C" {
 
 /* Changes whenever a struct below, the packed weight file or the meaning of an
  * argument changes. A library of another version is refused. */
-#define KVC_ABI_VERSION 1
+#define KVC_ABI_VERSION 2
 
 /* Bytes of a model's identity (BLAKE3 over the canonical IR and the packed
  * weights). */
@@ -116,6 +116,9 @@ typedef struct kvc_library {
    *   keys:   [layers, kv_heads, positions_per_page / 16, key_width, 16]
    *   values: [layers, kv_heads, positions_per_page, value_width] */
   const char *layout;
+  /* 1: the layout keeps every position that attention may see; 0: it forgets some,
+   * as the compiler was told to, and the model computes another function. */
+  int64_t exact;
 
   int64_t positions_per_page; /* contiguous: one page holds the capacity */
   int64_t pages_per_sequence;
