@@ -28,11 +28,11 @@ print("once:", run.returncode)
 
 # When the second comes, it waits for a reader.
 run = start()
-waiting, before = array.array("i", [0]), -1
-while waiting[0] != before or before < 32768:
-    before = waiting[0]
-    time.sleep(0.2)
+room, waiting = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096), array.array("i", [0])
+while waiting[0] < room - 8:
+    time.sleep(0.05)
     fcntl.ioctl(run.stdout, termios.FIONREAD, waiting)
+time.sleep(0.5)
 run.send_signal(signal.SIGINT)
 time.sleep(0.2)
 assert run.poll() is None
