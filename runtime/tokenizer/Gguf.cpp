@@ -266,8 +266,7 @@ static kvc_status readScores(const GgufMetadata &metadata,
     if (merges.add(static_cast<int32_t>(i), rank[i]))
       used.push_back(rank[i]);
   }
-  if (used.size() > 1 &&
-      std::equal(used.begin() + 1, used.end(), used.begin()))
+  if (used.size() > 1 && std::equal(used.begin() + 1, used.end(), used.begin()))
     return fail(KVC_IO,
                 "%s: expected scores that order the merges, or "
                 "tokenizer.ggml.merges, but all are equal and there are none",
@@ -313,10 +312,9 @@ kvc_status kvc::tokenizer::loadGguf(const std::string &path,
   KVC_TRY(metadata.read(modelKey, model));
   bool sentencePiece = model == "llama";
   if (!sentencePiece && model != "gpt2")
-    return fail(
-        KVC_INCOMPATIBLE, "%s: expected llama or gpt2, but got %s",
-        metadata.where(modelKey).c_str(),
-        metadata.has(modelKey) ? quotedText(model).c_str() : "nothing");
+    return fail(KVC_INCOMPATIBLE, "%s: expected llama or gpt2, but got %s",
+                metadata.where(modelKey).c_str(),
+                metadata.has(modelKey) ? quotedText(model).c_str() : "nothing");
 
   Vocabulary vocabulary(metadata.where(tokensKey));
   KVC_TRY(readVocabulary(metadata, vocabulary));

@@ -228,7 +228,8 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
   // How texts are made equally long for training; an encoded one stays whole.
   for (const char *name : {"truncation", "padding"})
     if (!root[name].isNull())
-      tokenizer.warnings += root[name].where() + ": set aside; a text is encoded whole and alone\n";
+      tokenizer.warnings += root[name].where() +
+                            ": set aside; a text is encoded whole and alone\n";
 
   Vocabulary vocabulary(path + ": model.vocab");
   KVC_TRY(readModel(root, tokenizer, vocabulary));
@@ -258,7 +259,7 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
   // model doesn't depend on this file.
   std::string generation = folder + "generation_config.json";
   if (fileExists(generation) && readEnds(generation, tokenizer.ends) != KVC_OK)
-    tokenizer.warnings += std::string(lastError()) +
-                          "; its eos_token_id ends no answer\n";
+    tokenizer.warnings +=
+        std::string(lastError()) + "; its eos_token_id ends no answer\n";
   return KVC_OK;
 }
