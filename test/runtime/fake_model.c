@@ -61,8 +61,16 @@ static uint64_t *cell(const call *c, int64_t slot, int64_t position,
   return (uint64_t *)(c->pool + offset) + index;
 }
 
+/* The floating-point environment is the standard one: the half of the smallest
+ * step above 1 rounds to even, and denormals stay. */
+static void check_environment(void) {
+  volatile double tiny = 0x1p-1074, one = 1;
+  CHECK(one + 0x1p-53 == 1 && tiny * 1.5 == 0x1p-1073);
+}
+
 static void write_keys(void *context, int64_t begin, int64_t end) {
   const call *c = context;
+  check_environment();
   for (int64_t i = begin; i < end; ++i)
     *cell(c, c->sequences[i], c->positions[i], 0) =
         key_of(c->tokens[i], c->positions[i]);
@@ -70,6 +78,7 @@ static void write_keys(void *context, int64_t begin, int64_t end) {
 
 static void write_logits(void *context, int64_t begin, int64_t end) {
   const call *c = context;
+  check_environment();
   for (int64_t i = begin; i < end; ++i) {
     int64_t row = c->outputs[i], slot = c->sequences[row];
     uint64_t value = 0;
@@ -114,10 +123,7 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   CHECK((uintptr_t)pool->aligned % 64 == 0);
   for (int i = 0; i < weights_bytes; ++i)
     CHECK_EQUAL(((const uint8_t *)weights->aligned)[i], i);
-  /* The floating-point environment is the standard one: the half of the
-   * smallest denormal above 1 rounds to even, and denormals stay. */
-  volatile double tiny = 0x1p-1074, one = 1;
-  CHECK(one + 0x1p-53 == 1 && tiny * 1.5 == 0x1p-1073);
+  check_environment();
 
   call c = {current,          pool->aligned,   pages->aligned,
             lengths->aligned, tokens->aligned, sequences->aligned,
