@@ -15,7 +15,7 @@ namespace {
 // What later code relies on; a compiler that keeps the ABI passes.
 kvc_status checkLibrary(const kvc_library *library,
                         int64_t *cacheBytesPerPosition) {
-  // The two first fields stand at their place in every version.
+  // The two first fields are the same in every version.
   if (library->abi_version != KVC_ABI_VERSION)
     return fail(
         KVC_INCOMPATIBLE,

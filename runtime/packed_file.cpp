@@ -120,13 +120,13 @@ kvc_status checkMetadata(const PackedFile *packed, const kvc_library *library,
   writeDigits(library->identity, digits);
   if (!equals(fields[identity], digits)) {
     // Two libraries of one name are told apart by their files.
-    Dl_info place;
-    bool known = dladdr(library, &place) && place.dli_fname;
+    Dl_info origin;
+    bool known = dladdr(library, &origin) && origin.dli_fname;
     return fail(KVC_INCOMPATIBLE,
                 "%s: __metadata__.kvc_identity: expected %.16s... (that of "
                 "library %s%s%s), but got %.*s...",
                 path, digits, library->name, known ? " in " : "",
-                known ? ShownPath(place.dli_fname).text : "",
+                known ? ShownPath(origin.dli_fname).text : "",
                 fields[identity].length < 16 ? shown(fields[identity]) : 16,
                 fields[identity].text);
   }

@@ -52,13 +52,13 @@ typedef struct call {
 
 /* Cell of a sequence; a page holds the keys of its positions, then the values.
  */
-static uint64_t *cell(const call *c, int64_t slot, int64_t position,
+static uint64_t *cell(const call *c, int64_t sequence, int64_t position,
                       int is_value) {
   int64_t per_page = c->library->positions_per_page;
-  int64_t page = position / per_page;
-  int64_t offset = c->pages[slot * c->library->pages_per_sequence + page];
+  int64_t page = c->pages[sequence * c->library->pages_per_sequence +
+                          position / per_page];
   int64_t index = position % per_page + (is_value ? per_page : 0);
-  return (uint64_t *)(c->pool + offset) + index;
+  return (uint64_t *)(c->pool + page) + index;
 }
 
 /* The floating-point environment is the standard one: the half of the smallest
@@ -80,13 +80,13 @@ static void write_logits(void *context, int64_t begin, int64_t end) {
   const call *c = context;
   check_environment();
   for (int64_t i = begin; i < end; ++i) {
-    int64_t row = c->outputs[i], slot = c->sequences[row];
+    int64_t row = c->outputs[i], sequence = c->sequences[row];
     uint64_t value = 0;
     int intact = 1;
     for (int64_t p = 0; p <= c->positions[row]; ++p) {
-      uint64_t key = *cell(c, slot, p, 0);
+      uint64_t key = *cell(c, sequence, p, 0);
       value = value_of(value, key);
-      intact &= key >> 32 == (uint64_t)p && value == *cell(c, slot, p, 1);
+      intact &= key >> 32 == (uint64_t)p && value == *cell(c, sequence, p, 1);
     }
     intact &= fake_broken_row != fake_rows_computed + i;
     for (int64_t id = 0; id < fake_vocab; ++id) {
@@ -138,9 +138,9 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   }
   executor->parallel_for(executor, write_keys, &c, n);
   for (int64_t i = 0; i < n; ++i) {
-    int64_t slot = c.sequences[i], p = c.positions[i];
-    *cell(&c, slot, p, 1) =
-        value_of(p ? *cell(&c, slot, p - 1, 1) : 0, *cell(&c, slot, p, 0));
+    int64_t sequence = c.sequences[i], p = c.positions[i];
+    *cell(&c, sequence, p, 1) =
+        value_of(p ? *cell(&c, sequence, p - 1, 1) : 0, *cell(&c, sequence, p, 0));
   }
   executor->parallel_for(executor, write_logits, &c, m);
   fake_rows_computed += m;

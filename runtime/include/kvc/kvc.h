@@ -33,7 +33,7 @@
  *     return ok ? 0 : 1;
  *   }
  *
- * Words. A *sequence* is one row of tokens, numbered from 0 within its session;
+ * Words. A *sequence* is a list of tokens, numbered from 0 within its session;
  * its *length* is the number of tokens whose keys and values are cached. A token
  * stands at the *position* that its sequence's length gives it: no call takes a
  * position. A *chunk* is a run of tokens appended to one sequence. *Capacity* is
