@@ -1,6 +1,7 @@
 #include "compiler/Compile.h"
 #include "compiler/ForwardSignature.h"
 #include "compiler/Pipelines.h"
+#include "compiler/ReadMLIR.h"
 #include "compiler/output/Printer.h"
 #include "compiler/output/Library.h"
 #include "compiler/cpu/Object.h"
@@ -58,19 +59,8 @@ private:
 } // namespace
 
 LogicalResult Compilation::load() {
-  if (StringRef(options.model).ends_with(".mlir")) {
-    // What the file says is not the command line's to change.
-    const char *option = options.stage == Stage::Spec      ? "--emit=spec"
-                         : !options.build.cacheType.empty()  ? "--cache"
-                         : !options.build.weightType.empty() ? "--weights"
-                         : options.build.capacity            ? "--capacity"
-                                                             : nullptr;
-    if (option)
-      return fail(llvm::createStringError(
-          llvm::inconvertibleErrorCode(),
-          llvm::Twine(option) + ": expected a model that a front end reads, but "
-          "got " + options.model));
-    auto text = readText(options.model);
+  if (options.isMLIR) {
+    auto text = readMLIR(options.model);
     if (!text)
       return fail(text.takeError());
     llvm::SourceMgr sources;
@@ -279,6 +269,10 @@ LogicalResult Compilation::run() {
     return failure();
   if (options.stage == Stage::Spec)
     return success();
+  if ((options.stage == Stage::Library || options.stage == Stage::Reference) &&
+      (options.output.empty() || options.output == "-"))
+    return fail(llvm::createStringError(
+        llvm::inconvertibleErrorCode(), "-o: expected the directory for the library"));
   if (options.stage == Stage::KVC)
     return writeText(
         [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
@@ -296,7 +290,7 @@ LogicalResult Compilation::run() {
           pm.addPass(createVerifyCacheContract());
         pm.addPass(createInlinerPass());
         pm.addPass(createSymbolDCEPass());
-        if (!options.skipCacheContract)
+        if (!options.skipForward)
           pm.addPass(createVerifyForward());
       })))
     return failure();

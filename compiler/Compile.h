@@ -13,14 +13,14 @@ namespace kvc {
 enum class Stage { Spec, KVC, Fused, Linalg, LLVM, Asm, Library, Reference };
 
 struct CompileOptions {
-  std::string model;  // a path
+  std::string model;   // a path, or - for standard input (MLIR)
+  bool isMLIR = false; // no front end reads it
   std::string output; // a file, or a directory for Library and Reference
   Stage stage = Stage::Library;
   std::vector<TargetDescription> targets;
   BuildOptions build;
-  // For the tests' negative controls: compile a program that the cache contract
-  // rejects.
-  bool skipCacheContract = false;
+  // For the tests' negative controls: compile a program that a verifier rejects.
+  bool skipCacheContract = false, skipForward = false;
   // Part of the identity; another one only for tests of that.
   int numericsVersion = kNumericsVersion;
   // Applied to each pass manager (the options of mlir-opt).

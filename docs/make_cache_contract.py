@@ -2,7 +2,7 @@
 
 usage: make_cache_contract.py FOLDER     (the folder test/compiler/verify/contract)
 
-kvc-opt is taken from PATH. A program of the folder opens with a RUN line and a
+kvc-test-opt is taken from PATH. A program of the folder opens with a RUN line and a
 comment "Mistake N: ..."; the diagnostics are those of the program as shown.
 """
 
@@ -55,7 +55,7 @@ def diagnostics(name, text):
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
         result = subprocess.run(
-            ["kvc-opt", name, "--kvc-verify-cache-contract", "--mlir-print-op-on-diagnostic=false"],
+            ["kvc-test-opt", name, "--kvc-verify-cache-contract", "--mlir-print-op-on-diagnostic=false"],
             cwd=folder, capture_output=True, text=True,
         )
     assert result.returncode != 0, f"{name}: expected an error, but got none"

@@ -4,7 +4,6 @@
 #include "file.h"
 #include "metadata.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,18 +117,13 @@ kvc_status checkMetadata(const PackedFile *packed, const kvc_library *library,
 
   char digits[digitCount + 1];
   writeDigits(library->identity, digits);
-  if (!equals(fields[identity], digits)) {
-    // Two libraries of one name are told apart by their files.
-    Dl_info origin;
-    bool known = dladdr(library, &origin) && origin.dli_fname;
+  if (!equals(fields[identity], digits))
     return fail(KVC_INCOMPATIBLE,
                 "%s: __metadata__.kvc_identity: expected %.16s... (that of "
-                "library %s%s%s), but got %.*s...",
-                path, digits, library->name, known ? " in " : "",
-                known ? ShownPath(origin.dli_fname).text : "",
+                "library %s), but got %.*s...",
+                path, digits, library->name,
                 fields[identity].length < 16 ? shown(fields[identity]) : 16,
                 fields[identity].text);
-  }
   return KVC_OK;
 }
 

@@ -19,19 +19,19 @@ kvc_status createPool(CachePool *pool, const Allocator &allocator,
         "expected the cache's size to fit 64 bits, but got %lld pages of "
         "%lld bytes",
         static_cast<long long>(pageCount), static_cast<long long>(pageBytes));
-  // The system's small pages, since capacity that nobody uses shall cost nothing.
+  // Small pages, since capacity that nobody uses shall cost nothing.
   if (!map(allocator, &pool->memory, bytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
                 static_cast<long long>(bytes));
   pool->pageStride = rounded / lineBytes * lineBytes;
   pool->pageCount = pageCount;
   pool->positions = library->positions_per_page;
-  pool->holders = allocate<int64_t>(allocator, pageCount);
+  pool->references = allocate<int64_t>(allocator, pageCount);
   pool->free = allocate<int64_t>(allocator, pageCount);
   pool->filled = allocate<int64_t>(allocator, pageCount);
   if (multiply(pageCount, pool->positions, &tokens))
     pool->tokens = allocate<int32_t>(allocator, tokens);
-  if (!pool->holders || !pool->free || !pool->filled ||
+  if (!pool->references || !pool->free || !pool->filled ||
       !pool->tokens)
     return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
                 static_cast<long long>(pageCount));
@@ -50,26 +50,26 @@ void destroyPool(CachePool *pool) {
   deallocate(pool->allocator, pool->tokens);
   deallocate(pool->allocator, pool->filled);
   deallocate(pool->allocator, pool->free);
-  deallocate(pool->allocator, pool->holders);
+  deallocate(pool->allocator, pool->references);
   unmap(pool->allocator, &pool->memory);
 }
 
 int64_t metadataBytes(const CachePool &pool) {
   return pool.pageCount *
-         int64_t(3 * sizeof(int64_t) + // holders, free, filled
+         int64_t(3 * sizeof(int64_t) + // references, free, filled
                  sizeof *pool.tokens * size_t(pool.positions));
 }
 
 int64_t takePage(CachePool *pool) {
   int64_t page = pool->free[--pool->freeCount];
-  holdersOf(*pool, page) = 1;
+  referencesOf(*pool, page) = 1;
   return page;
 }
 
-void holdPage(CachePool *pool, int64_t page) { ++holdersOf(*pool, page); }
+void holdPage(CachePool *pool, int64_t page) { ++referencesOf(*pool, page); }
 
 void dropPage(CachePool *pool, int64_t page) {
-  if (--holdersOf(*pool, page) > 0)
+  if (--referencesOf(*pool, page) > 0)
     return;
   if (pool->poison)
     memset(pool->memory.address + page, 0xff, size_t(pool->pageStride));

@@ -71,7 +71,17 @@ FileType fileType(StringRef content) {
   return {FileKind::Other, text.empty() ? "an empty file" : "something else", ""};
 }
 
+// "org/name", where no such path exists.
+static bool isHubName(StringRef path) {
+  return !sys::fs::exists(path) && !path.starts_with(".") &&
+         !path.starts_with("/") && path.count('/') == 1 &&
+         !path.ends_with("/") && !sys::fs::exists(path.split('/').first);
+}
+
 Expected<FileType> fileTypeAt(StringRef path) {
+  if (isHubName(path))
+    return invalid(path, "expected a path, but there is none; a model of a hub "
+                         "is downloaded first, and its directory given");
   if (sys::fs::is_directory(path))
     return FileType{FileKind::Directory, "a directory", ""};
   auto mapping = mapFile(path);

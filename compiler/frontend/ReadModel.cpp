@@ -8,13 +8,6 @@ using namespace llvm;
 
 namespace kvc {
 
-// "org/name", where no such path exists.
-static bool isHubName(StringRef path) {
-  return !sys::fs::exists(path) && !path.starts_with(".") &&
-         !path.starts_with("/") && path.count('/') == 1 &&
-         !path.ends_with("/") && !sys::fs::exists(path.split('/').first);
-}
-
 // What stands in the way of reading `directory`, where that can be said better
 // than by the file that is missed first.
 static Error checkDirectory(StringRef directory) {
@@ -47,9 +40,6 @@ static Error checkDirectory(StringRef directory) {
 }
 
 Expected<ModelSpec> readModel(StringRef path) {
-  if (isHubName(path))
-    return invalid(path, "expected a path, but there is none; a model of a hub "
-                         "is downloaded first, and its directory given");
   auto type = fileTypeAt(path);
   if (!type)
     return type.takeError();

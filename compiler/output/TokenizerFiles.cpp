@@ -40,10 +40,7 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
       return llvm::Error::success();
     for (llvm::StringRef name : files) {
       std::string from = inFolder(model, name);
-      // A link that leads nowhere is not missed.
-      llvm::sys::fs::file_status status;
-      if (llvm::sys::fs::status(from, status, /*follow=*/false) ==
-          std::errc::no_such_file_or_directory)
+      if (!llvm::sys::fs::exists(from))
         continue;
       auto text = readText(from);
       if (!text)

@@ -6,7 +6,8 @@
 
 namespace kvc {
 
-inline constexpr llvm::StringLiteral kCompilerVersion = "kvc 0.1.0";
+inline constexpr llvm::StringLiteral kCompilerVersion =
+    "kvc " KVC_VERSION; // the project's
 
 // Changes whenever the bits of a result may: the order of a reduction, a
 // polynomial, the tile of attention. test/end-to-end/golden.txt has digests of them.

@@ -3,8 +3,8 @@
 // RUN: kvc-opt %s > %t.1
 // RUN: kvc-opt %t.1 > %t.2
 // RUN: diff %t.1 %t.2
-// RUN: kvc-opt %s --mlir-print-op-generic | kvc-opt -o %t.3
-// RUN: diff %t.1 %t.3
+// RUN: kvc-opt %s --mlir-print-op-generic | kvc-opt -o %t.3.mlir
+// RUN: diff %t.1 %t.3.mlir
 // RUN: FileCheck %s --input-file=%t.1
 // One blank between words.
 // RUN: not grep -E "[^ ] {2,}[^ ]" %t.1

@@ -13,8 +13,8 @@ CHUNKS = None, "1", "2,3", "16,1"
 
 def compile_with(tile):
     out = os.path.join(folder, tile or "own")
-    options = [f"--test-tile={tile}"] if tile else []
-    subprocess.run(["kvc-opt", spec, "--target=cpu:native", "-o", out, *options], check=True)
+    options = [f"--tile={tile}"] if tile else []
+    subprocess.run(["kvc-test-opt", spec, "--target=cpu:native", "-o", out, *options], check=True)
     return out
 
 

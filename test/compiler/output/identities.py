@@ -15,7 +15,7 @@ def identity(model, *options, target="cpu:x86-64-v3"):
     """What the packed file says; a library of another identity is refused."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
-    subprocess.run(["kvc-opt", model, "-o", out, f"--target={target}", *options], check=True)
+    subprocess.run(["kvc-test-opt", model, "-o", out, f"--target={target}", *options], check=True)
     name, = (f for f in os.listdir(out) if f.endswith(".safetensors"))
     with open(os.path.join(out, name), "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -77,7 +77,7 @@ report("epsilon", identity(edited("epsilon", lambda s: s["norm"].update(epsilon=
 report("name", identity(edited("name", lambda s: s.update(name="other"))))
 report("activation", identity(edited("activation", lambda s: s.update(activation="relu"))))
 for option in ("--cache=f32", "--cache=paged<16>", "--weights=f32", "--capacity=159", "--emit=reference",
-               "--test-numerics-version=2"):
+               "--numerics-version=2"):
     report(option, identity(spec, option))
 pages = [identity(spec, f"--cache=paged<{size}>") for size in (16, 32)]
 report("pages of another size", pages[1], than=pages[0])

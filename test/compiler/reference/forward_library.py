@@ -96,7 +96,7 @@ class Library:
         with open(f"{base}.c", "w") as f:
             f.write(COUNTERS)
         for command in (
-            f"kvc-opt {base}.mlir --kvc-reference-pipeline -o {base}.llvm.mlir",
+            f"kvc-test-opt {base}.mlir --kvc-reference-pipeline -o {base}.llvm.mlir",
             f"mlir-translate --mlir-to-llvmir {base}.llvm.mlir -o {base}.ll",
             f"{compiler} -O1 -march=native -Wno-override-module -shared -fPIC -Wl,--wrap=malloc,--wrap=free "
             f"{base}.ll {base}.c -lm -o {base}.so",

@@ -147,7 +147,7 @@ def run(folder, compiler, name, body, table):
 
 def verdict(program):
     """What kvc-verify-cache-contract says; nothing if it accepts."""
-    command = ["kvc-opt", "-", "--kvc-verify-cache-contract", "-o", "/dev/null"]
+    command = ["kvc-test-opt", "-", "--kvc-verify-cache-contract", "-o", "/dev/null"]
     return subprocess.run(command, input=program, capture_output=True, text=True).stderr
 
 

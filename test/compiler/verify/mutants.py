@@ -1,5 +1,5 @@
 """mutants.py FILE.mlir COUNT SEED FOLDER [OPTION]: whatever of a program's mutants
-the compiler (with OPTION) accepts, by either lowering, must give the full prefix's
+kvc-opt (with OPTION, kvc-test-opt) accepts, by either lowering, must give the full prefix's
 bits.
 
 A mutant has one to three changes: another value as an operand, a line moved,
@@ -52,6 +52,7 @@ def main():
     rng = random.Random(seed)
     with open(source) as file:
         text = file.read()
+    compiler = "kvc-test-opt" if option else "kvc-opt"
     accepted = rejected = 0
     for number in range(count):
         mutant, out = f"{folder}/mutant.mlir", f"{folder}/out"
@@ -59,7 +60,7 @@ def main():
             file.write(mutate(text, rng))
         shutil.rmtree(out, ignore_errors=True)
         lowering = rng.choice([[], ["--emit=reference"]])
-        compiled = run("kvc-opt", mutant, *lowering, *option, "--target=cpu:native", "-o", out)
+        compiled = run(compiler, mutant, *lowering, *option, "--target=cpu:native", "-o", out)
         if compiled.returncode == 1 and "error: " in compiled.stderr:
             rejected += 1
             continue

@@ -1,8 +1,8 @@
 // Positions that restart in every step, a mistake that only a test makes: they
 // don't pass the check, and are compiled all the same without it.
-// RUN: kvc-opt %s --kvc-test-restart-positions | FileCheck %s
-// RUN: not kvc-opt %s --kvc-test-restart-positions --kvc-verify-cache-contract 2>&1 | FileCheck %s --check-prefix=REJECTED
-// RUN: kvc-opt %s --kvc-test-restart-positions --kvc-lower-to-linalg | FileCheck %s --check-prefix=COMPILED
+// RUN: kvc-test-opt %s --kvc-test-restart-positions | FileCheck %s
+// RUN: not kvc-test-opt %s --kvc-test-restart-positions --kvc-verify-cache-contract 2>&1 | FileCheck %s --check-prefix=REJECTED
+// RUN: kvc-test-opt %s --kvc-test-restart-positions --kvc-lower-to-linalg | FileCheck %s --check-prefix=COMPILED
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 

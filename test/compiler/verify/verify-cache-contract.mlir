@@ -1,4 +1,4 @@
-// RUN: kvc-opt %s --kvc-verify-cache-contract --split-input-file --verify-diagnostics
+// RUN: kvc-test-opt %s --kvc-verify-cache-contract --split-input-file --verify-diagnostics
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 

@@ -1,7 +1,7 @@
-// RUN: kvc-opt %s --kvc-verify-cache-contract --verify-diagnostics
+// RUN: kvc-test-opt %s --kvc-verify-cache-contract --verify-diagnostics
 
 // Mistake 10: a layout that forgets where exact equivalence is asked for.
-// `#kvc_test.forgetting` is a layout of the tests.
+// `#kvc_test.forgetting` is a layout of the tests, which `kvc-test-opt` knows.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
 // expected-note@+3 {{asked for here}}
 // expected-note@+2 {{hint: use '!kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>' for %arg0}}
