@@ -21,8 +21,12 @@ kvc_status createPool(CachePool *pool, const Allocator &allocator,
         static_cast<long long>(pageCount), static_cast<long long>(pageBytes));
   // Small pages, since capacity that nobody uses shall cost nothing.
   if (!map(allocator, &pool->memory, bytes, /*hugePages=*/false))
-    return fail(KVC_OUT_OF_MEMORY, "no memory for a cache of %lld bytes",
-                static_cast<long long>(bytes));
+    return fail(KVC_OUT_OF_MEMORY,
+                "no memory for a cache of %lld bytes, %lld pages of %lld "
+                "positions: a model compiled with a smaller --capacity takes less",
+                static_cast<long long>(bytes),
+                static_cast<long long>(pageCount),
+                static_cast<long long>(library->positions_per_page));
   pool->pageStride = rounded / lineBytes * lineBytes;
   pool->pageCount = pageCount;
   pool->positions = library->positions_per_page;

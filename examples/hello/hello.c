@@ -26,8 +26,15 @@ int main(int argc, char **argv) {
             argc - 1);
     return 1;
   }
-  for (int i = 1; i < argc; ++i)
-    prompt[i - 1] = (int32_t)strtol(argv[i], NULL, 10);
+  for (int i = 1; i < argc; ++i) {
+    char *end;
+    long id = strtol(argv[i], &end, 10);
+    if (end == argv[i] || *end || id < 0 || id > INT32_MAX) {
+      fprintf(stderr, "error: expected a token id, but got \"%s\"\n", argv[i]);
+      return 1;
+    }
+    prompt[i - 1] = (int32_t)id;
+  }
 
   kvc_model *model = NULL;
   kvc_session *session = NULL;

@@ -74,7 +74,8 @@ static void rejects_sizes(const char *folder) {
   kvc_session *session = NULL;
   library.page_bytes = (int64_t)1 << 60;
   CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
-              "no memory for a cache of 1152921504606846976 bytes");
+              "no memory for a cache of 1152921504606846976 bytes, 1 pages of 160 "
+              "positions: a model compiled with a smaller --capacity takes less");
   kvc_session_params params;
   kvc_session_params_init(&params);
   params.sequences = 64;

@@ -1,4 +1,7 @@
 /* Packed files that are cut, lie about themselves, or belong elsewhere. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* program_invocation_name */
+#endif
 #include "check.h"
 #include "fake_model.h"
 
