@@ -38,12 +38,12 @@ kvc_status check(const Request &request) {
     if (request.sampler->vocab != library->vocab ||
         request.sampler->type != library->arithmetic)
       return fail(KVC_INVALID_ARGUMENT,
-                  "expected a sampler of %lld tokens and element type %d (the "
-                  "model's), but got one of %lld and %d",
+                  "expected a sampler of %lld tokens and type %s (the "
+                  "model's), but got one of %lld and %s",
                   static_cast<long long>(library->vocab),
-                  int(library->arithmetic),
+                  nameOf(library->arithmetic),
                   static_cast<long long>(request.sampler->vocab),
-                  int(request.sampler->type));
+                  nameOf(request.sampler->type));
   }
   if (request.stopCount < 0)
     return fail(KVC_INVALID_ARGUMENT,

@@ -21,8 +21,31 @@ struct kvc_model {
 
 namespace kvc {
 
+// Bytes of an element, and the name of its type. Callers' types are checked before.
 inline int64_t bytesOf(kvc_type type) {
-  return type == KVC_TYPE_F64 ? 8 : type == KVC_TYPE_F32 ? 4 : 2;
+  switch (type) {
+  case KVC_TYPE_F64:
+    return 8;
+  case KVC_TYPE_F32:
+    return 4;
+  case KVC_TYPE_F16:
+  case KVC_TYPE_BF16:
+    return 2;
+  }
+  return 0;
+}
+inline const char *nameOf(kvc_type type) {
+  switch (type) {
+  case KVC_TYPE_F64:
+    return "f64";
+  case KVC_TYPE_F32:
+    return "f32";
+  case KVC_TYPE_F16:
+    return "f16";
+  case KVC_TYPE_BF16:
+    return "bf16";
+  }
+  return "unknown";
 }
 
 // The first digits of an identity, for messages.

@@ -166,8 +166,8 @@ static void refuses(kvc_session *session) {
   CHECK_REFUSED(kvc_generate(session, 0, prompt, 5, 1, sampler, NULL, 0, NULL,
                              NULL, NULL, &made),
                 KVC_INVALID_ARGUMENT,
-                "expected a sampler of 19 tokens and element type 1 (the "
-                "model's), but got one of 19 and 0");
+                "expected a sampler of 19 tokens and type f32 (the model's), but got "
+              "one of 19 and f64");
   int32_t wrong[] = {1, 19};
   CHECK_REFUSED(kvc_generate(session, 0, wrong, 2, 1, NULL, NULL, 0, NULL, NULL,
                              NULL, &made),
