@@ -13,8 +13,10 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include <filesystem>
@@ -23,6 +25,11 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
+
+// Names that the runtime's files and symbols have.
+bool isRuntimeName(StringRef name) {
+  return name == "kvc" || name.starts_with("kvc_");
+}
 
 class Compilation {
 public:
@@ -35,6 +42,11 @@ private:
     llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
     return failure();
   }
+  LogicalResult fail(const llvm::Twine &message) {
+    return fail(
+        llvm::createStringError(llvm::inconvertibleErrorCode(), message));
+  }
+  std::string nameFor(const std::string &name);
   // The module as a front end builds it, or as an .mlir file says it.
   LogicalResult load();
   LogicalResult runPasses(ModuleOp target,
@@ -58,6 +70,15 @@ private:
 
 } // namespace
 
+// The name of a model that a front end calls `name`.
+std::string Compilation::nameFor(const std::string &name) {
+  if (!options.name.empty())
+    return options.name;
+  return (isRuntimeName(name) ? "model_" : "") + name +
+         (options.build.weightType.empty() ? "" : "_") +
+         options.build.weightType;
+}
+
 LogicalResult Compilation::load() {
   if (options.isMLIR) {
     auto text = readMLIR(options.model);
@@ -72,11 +93,14 @@ LogicalResult Compilation::load() {
     if (std::optional<std::string> weights = relativeWeights())
       setWeights((std::filesystem::path(options.model).parent_path() / *weights)
                      .string());
+    if (!options.name.empty())
+      module->setSymName(options.name);
     return success();
   }
   llvm::Expected<ModelSpec> spec = readModel(options.model);
   if (!spec)
     return fail(spec.takeError());
+  spec->name = nameFor(spec->name);
   if (options.stage == Stage::Spec)
     return writeText([&](llvm::raw_ostream &os) { print(*spec, os); });
   auto built = buildModule(&context, *spec, options.build);
@@ -122,12 +146,11 @@ LogicalResult Compilation::describe() {
   library.name = named->str();
   // It names files, symbols and macros.
   StringRef name = library.name;
-  if (name.empty() || llvm::isDigit(name.front()) || name == "kvc" ||
-      name.starts_with("kvc_") ||
+  if (name.empty() || llvm::isDigit(name.front()) || isRuntimeName(name) ||
       !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
-    return module->emitError()
-           << "expected the module's name to be a C identifier that isn't the "
-              "runtime's (kvc, kvc_*), but got '" << name << "'";
+    return fail("expected the model's name to be a C identifier that isn't the "
+                "runtime's (kvc, kvc_*), but got '" + name +
+                "'; --name gives another");
   library.cache = cacheTypeOf(forward);
   RankedTensorType logits = logitsTypeOf(forward);
   library.arithmetic = logits.getElementType();
@@ -210,20 +233,19 @@ Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
     return fail(llvm::createFileError(name, code));
   }
   file.keep();
+  if (!standard)
+    llvm::errs() << "wrote " << options.output << "\n";
   return success();
 }
 
 LogicalResult Compilation::emitLibrary() {
-  llvm::SmallString<256> weights(options.output);
-  llvm::sys::path::append(weights, library.name + ".safetensors");
-  auto source = (*module)->getAttrOfType<StringAttr>(kWeightsAttr);
-  if (source && llvm::sys::fs::equivalent(source.getValue(), weights))
-    return fail(llvm::createStringError(
-        llvm::inconvertibleErrorCode(),
-        "-o: expected a directory where the packed weights don't replace the "
-        "model's own, but got " + options.output));
+  if (auto path = findSystemLibrary(library.name))
+    return fail("expected a name that no library of the system has, but got '" +
+                library.name + "' (" + *path + "); --name gives another");
   StagedDirectory directory;
   if (llvm::Error error = directory.open(options.output))
+    return fail(std::move(error));
+  if (llvm::Error error = directory.reserve(libraryFiles(library.name)))
     return fail(std::move(error));
 
   std::vector<LevelCode> levels;
@@ -246,8 +268,10 @@ LogicalResult Compilation::emitLibrary() {
         })))
       return failure();
   }
-  weights = directory.path();
+  llvm::SmallString<256> weights(directory.path());
   llvm::sys::path::append(weights, library.name + ".safetensors");
+  // It may be large, and a later run into this directory may never come.
+  llvm::sys::RemoveFileOnSignal(weights);
   auto packed =
       packWeights(*module, architecture, options.numericsVersion, weights);
   if (!packed)
@@ -258,9 +282,13 @@ LogicalResult Compilation::emitLibrary() {
   if (llvm::Error error = copyTokenizer(options.model, options.output,
                                         directory.path()))
     return fail(directory.describe(std::move(error)));
-  if (llvm::Error error = directory.publish(
-          staleTokenizer(options.model, options.output)))
+  if (llvm::Error error = directory.publish())
     return fail(directory.describe(std::move(error)));
+  llvm::errs() << "wrote " << options.output << ": "
+               << llvm::join(directory.written, ", ");
+  if (!directory.removed.empty())
+    llvm::errs() << "; removed " << llvm::join(directory.removed, ", ");
+  llvm::errs() << "\n";
   return success();
 }
 
@@ -271,8 +299,7 @@ LogicalResult Compilation::run() {
     return success();
   if ((options.stage == Stage::Library || options.stage == Stage::Reference) &&
       (options.output.empty() || options.output == "-"))
-    return fail(llvm::createStringError(
-        llvm::inconvertibleErrorCode(), "-o: expected the directory for the library"));
+    return fail("-o: expected the directory for the library");
   if (options.stage == Stage::KVC)
     return writeText(
         [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });

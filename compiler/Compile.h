@@ -17,6 +17,9 @@ struct CompileOptions {
   bool isMLIR = false; // no front end reads it
   std::string output; // a file, or a directory for Library and Reference
   Stage stage = Stage::Library;
+  // What files, symbols and macros are called after; "": the model's own name,
+  // with the type of the weights where `build` gives one.
+  std::string name;
   std::vector<TargetDescription> targets;
   BuildOptions build;
   // For the tests' negative controls: compile a program that a verifier rejects.
@@ -29,7 +32,7 @@ struct CompileOptions {
 
 // Compiles; all errors have been printed to stderr when it fails. A failing
 // compilation leaves what stood at `output` as it was, if that is a directory,
-// and no file otherwise.
+// and no file otherwise; one that succeeds says what it wrote.
 llvm::LogicalResult compile(mlir::MLIRContext &context,
                             const CompileOptions &options);
 

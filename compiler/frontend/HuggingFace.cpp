@@ -106,11 +106,17 @@ static bool isHarmless(StringRef tensor) {
          tensor.ends_with(".attn.masked_bias");
 }
 
-// "." is named as the directory that it is.
+// "." is named as the directory that it is, and what a hub's cache keeps in
+// models--<org>--<name>/snapshots/<revision> as its model.
 static std::string modelName(StringRef directory) {
   SmallString<128> path;
   if (sys::fs::real_path(directory, path))
     path = directory;
+  StringRef snapshots = sys::path::parent_path(path);
+  StringRef model = sys::path::filename(sys::path::parent_path(snapshots));
+  if (sys::path::filename(snapshots) == "snapshots" &&
+      model.starts_with("models--"))
+    return identifier(model.rsplit("--").second);
   return identifier(sys::path::filename(path));
 }
 

@@ -180,10 +180,13 @@ Error checkNothingElse(const ModelSpec &spec, const TensorFile &file,
 }
 
 std::string identifier(StringRef text) {
+  // Nothing would be left of a name in another alphabet.
+  if (none_of(text, [](char c) { return isAlnum(c); }))
+    return "model";
   std::string result;
   for (char c : text)
     result += isAlnum(c) ? c : '_';
-  if (result.empty() || isDigit(result[0]))
+  if (isDigit(result[0]))
     result = "model_" + result;
   return result;
 }

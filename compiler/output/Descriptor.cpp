@@ -128,5 +128,14 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
       llvm::GlobalValue::ExternalLinkage, d.name + "_library", *module);
   llvm::IRBuilder<> ir(llvm::BasicBlock::Create(context, "", accessor));
   ir.CreateRet(makeGlobal(*module, library, "library"));
+  // What the header calls: another model of this name has another.
+  llvm::GlobalAlias::create(d.name + "_library_" + d.tag(), accessor);
+  // Two models of one name in one program clash here.
+  auto *byte = llvm::Type::getInt8Ty(context);
+  auto *once = new llvm::GlobalVariable(
+      *module, byte, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+      llvm::ConstantInt::get(byte, 0),
+      d.name + "_is_linked_twice_use_kvc_opt_name");
+  once->setVisibility(llvm::GlobalValue::HiddenVisibility);
   return module;
 }

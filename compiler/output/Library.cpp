@@ -38,35 +38,79 @@ static std::string headerText(const LibraryDescription &d) {
            "keys and values of all layers");
   os << "typedef " << (d.arithmetic.isF64() ? "double" : "float") << " " << d.name
      << "_logit;\n\n"
-     << "/* What the library is: constant, and valid while it is loaded. */\n"
-     << "const kvc_library *" << d.name << "_library(void);\n\n"
+     << "/* What the library is: constant, and valid while it is loaded. It is\n"
+     << " * found by a name of this model alone; for dlsym, by its own as well. */\n"
+     << "const kvc_library *" << d.name << "_library(void)\n    __asm__(\""
+     << d.name << "_library_" << d.tag() << "\");\n\n"
      << "#ifdef __cplusplus\n}\n#endif\n#endif\n";
   return text;
 }
 
-// Links the objects of `archive` to a shared library with the system's
-// compiler driver.
-static llvm::Error linkShared(llvm::StringRef archive, llvm::StringRef output) {
+std::string LibraryDescription::tag() const {
+  return llvm::toHex(llvm::ArrayRef(weights.identity).take_front(4),
+                     /*LowerCase=*/true);
+}
+
+std::vector<std::string> kvc::libraryFiles(llvm::StringRef name) {
+  std::string text = name.str();
+  return {"lib" + text + ".a", "lib" + text + ".so", text + ".h",
+          text + ".safetensors"};
+}
+
+// The system's compiler driver, which knows its linker and libraries.
+static llvm::ErrorOr<std::string> findDriver() {
   llvm::ErrorOr<std::string> driver = llvm::sys::findProgramByName("cc");
   for (llvm::StringRef name : {"clang-22", "clang", "gcc"})
     if (!driver)
       driver = llvm::sys::findProgramByName(name);
+  return driver;
+}
+
+// Runs the driver; what it says goes to `said`.
+static bool runDriver(llvm::ArrayRef<llvm::StringRef> arguments,
+                      std::string &said) {
+  llvm::SmallString<128> log;
+  if (llvm::sys::fs::createTemporaryFile("kvc", "log", log))
+    return false;
+  llvm::FileRemover remover(log);
+  llvm::StringRef text(log);
+  bool succeeded =
+      llvm::sys::ExecuteAndWait(arguments.front(), arguments, std::nullopt,
+                                {std::nullopt, text, text}, 0, 0, &said) == 0;
+  if (auto buffer = llvm::MemoryBuffer::getFile(log))
+    said += (*buffer)->getBuffer().rtrim();
+  return succeeded;
+}
+
+std::optional<std::string> kvc::findSystemLibrary(llvm::StringRef name) {
+  llvm::ErrorOr<std::string> driver = findDriver();
+  if (!driver)
+    return std::nullopt;
+  for (llvm::StringRef suffix : {".so", ".a"}) {
+    std::string option = ("-print-file-name=lib" + name + suffix).str(), path;
+    // Where there is none, the driver says the name as it was given.
+    if (runDriver({*driver, option}, path) && llvm::sys::path::is_absolute(path))
+      return path;
+  }
+  return std::nullopt;
+}
+
+// Links the objects of `archive` to a shared library.
+static llvm::Error linkShared(llvm::StringRef archive, llvm::StringRef output,
+                              llvm::StringRef soname) {
+  llvm::ErrorOr<std::string> driver = findDriver();
   if (!driver)
     return makeError("expected a C compiler driver (cc, clang or gcc) in PATH to "
                      "link " + output + ", but found none");
-  llvm::SmallVector<llvm::StringRef> arguments{
-      *driver, "-shared", "-o", output, "-Wl,--whole-archive", archive,
-      "-Wl,--no-whole-archive", "-Wl,-z,noexecstack", "-lm"};
-  // What the linker says belongs to the error.
-  std::string log = (output + ".log").str(), message;
-  llvm::FileRemover remover(log);
-  if (llvm::sys::ExecuteAndWait(*driver, arguments, std::nullopt,
-                                {std::nullopt, log, log}, 0, 0, &message) == 0)
+  std::string sonameOption = ("-Wl,-soname," + soname).str(), said;
+  if (runDriver({*driver, "-shared", "-o", output, sonameOption,
+                 "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive",
+                 "-Wl,-z,noexecstack", "-Wl,-z,defs", "-lm"},
+                said))
     return llvm::Error::success();
-  if (auto said = llvm::MemoryBuffer::getFile(log))
-    message += (*said)->getBuffer().rtrim();
+  // What the linker says belongs to the error.
   return makeError("linking " + output + " by " + *driver + " failed" +
-                   (message.empty() ? "" : ": " + message));
+                   (said.empty() ? "" : ": " + said));
 }
 
 llvm::Error kvc::writeLibrary(llvm::StringRef directory,
@@ -109,8 +153,11 @@ llvm::Error kvc::writeLibrary(llvm::StringRef directory,
     return bytes.takeError();
   if (llvm::Error error = writeFile(archive, (*bytes)->getBuffer()))
     return error;
-  if (llvm::Error error =
-          linkShared(archive, path("lib" + description.name + ".so")))
+  std::string shared = "lib" + description.name + ".so";
+  std::string soname = shared + "." + description.tag();
+  if (llvm::Error error = linkShared(archive, path(shared), soname))
     return error;
+  if (std::error_code code = llvm::sys::fs::create_link(shared, path(soname)))
+    return llvm::createFileError(path(soname), code);
   return writeFile(path(description.name + ".h"), headerText(description));
 }

@@ -25,10 +25,24 @@ struct LibraryDescription {
   int64_t vocab = 0, width = 0, heads = 0;
   int64_t maxTokens = 0, workspaceBytes = 0;
   PackedWeights weights;
+
+  // The beginning of the identity, in hexadecimal digits: tells models of one
+  // name from each other, in symbols and SONAMEs.
+  std::string tag() const;
 };
 
-// Writes the three files into `directory`. The shared library needs the
-// system's C compiler driver (`cc`) to link; without one it's an error.
+// Names of the files of the model `name`, but for those of its tokenizer and the
+// link lib<name>.so.<identity>.
+std::vector<std::string> libraryFiles(llvm::StringRef name);
+
+// The library of the system that -l<name> means already, where there is one: a
+// path.
+std::optional<std::string> findSystemLibrary(llvm::StringRef name);
+
+// Writes the three files into `directory`, and a link to lib<name>.so by its
+// SONAME, lib<name>.so.<identity>: two models of one name have two. The shared
+// library needs the system's C compiler driver (`cc`) to link; without one it's
+// an error, and so is code that calls what no library has.
 llvm::Error writeLibrary(llvm::StringRef directory,
                          const LibraryDescription &description,
                          llvm::ArrayRef<LevelCode> levels);

@@ -14,19 +14,6 @@ static std::string inFolder(llvm::StringRef folder, llvm::StringRef name) {
   return std::string(path);
 }
 
-// Whether kvc-opt has written a library to `directory`.
-static bool holdsLibrary(llvm::StringRef directory) {
-  std::error_code code;
-  for (llvm::sys::fs::directory_iterator file(directory, code), end;
-       !code && file != end; file.increment(code)) {
-    llvm::StringRef name = llvm::sys::path::filename(file->path());
-    if (name.consume_front("lib") && name.consume_back(".so") &&
-        llvm::sys::fs::exists(inFolder(directory, name.str() + ".safetensors")))
-      return true;
-  }
-  return false;
-}
-
 // All that kvc_tokenizer_open reads of a directory.
 static constexpr llvm::StringRef files[] = {
     "tokenizer.json",      "tokenizer_config.json",
@@ -62,14 +49,4 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
   if (metadata->empty())
     return llvm::Error::success();
   return writeFile(inFolder(staging, "tokenizer.gguf"), *metadata);
-}
-
-llvm::ArrayRef<llvm::StringRef> kvc::staleTokenizer(llvm::StringRef model,
-                                                    llvm::StringRef directory) {
-  std::string inside = inFolder(directory, llvm::sys::path::filename(model));
-  bool own = llvm::sys::fs::equivalent(model, directory) ||
-             llvm::sys::fs::equivalent(model, inside);
-  if (own || !holdsLibrary(directory))
-    return {};
-  return files;
 }

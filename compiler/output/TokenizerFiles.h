@@ -2,7 +2,6 @@
 #ifndef KVC_COMPILER_OUTPUT_TOKENIZERFILES_H
 #define KVC_COMPILER_OUTPUT_TOKENIZERFILES_H
 
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -14,12 +13,6 @@ namespace kvc {
 // tokenizer.gguf, the metadata of a GGUF file.
 llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
                           llvm::StringRef staging);
-
-// Names of the files in `directory` that compiling `model` into it makes wrong: a
-// tokenizer's, where a compiled model stands. None where `model` itself lies
-// there: they are its own.
-llvm::ArrayRef<llvm::StringRef> staleTokenizer(llvm::StringRef model,
-                                               llvm::StringRef directory);
 
 } // namespace kvc
 

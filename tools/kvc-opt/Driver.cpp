@@ -69,6 +69,9 @@ struct CommandLine {
   cl::opt<int64_t> capacity{"capacity", cl::value_desc("positions"),
       cl::desc("positions of a sequence at most (default: the model's context)"),
       cl::cat(category)};
+  cl::opt<std::string> name{"name", cl::value_desc("name"), cl::cat(category),
+      cl::desc("what files and symbols are called after (default: the model's "
+               "own name, and the type that --weights gives)")};
 
   // What an option changes: nothing before a stage, and maybe nothing of what
   // MLIR says already.
@@ -77,10 +80,11 @@ struct CommandLine {
     kvc::Stage first;
     bool forMLIR;
   };
-  const Rule rules[4] = {{cache, kvc::Stage::KVC, false},
+  const Rule rules[5] = {{cache, kvc::Stage::KVC, false},
                          {weights, kvc::Stage::KVC, false},
                          {capacity, kvc::Stage::KVC, false},
-                         {target, kvc::Stage::LLVM, true}};
+                         {target, kvc::Stage::LLVM, true},
+                         {name, kvc::Stage::Spec, true}};
 };
 
 int fail(const llvm::Twine &message) {
@@ -170,6 +174,9 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
   if (!parseCache(line.cache, options.build))
     return fail("--cache: expected a type, a layout (contiguous or paged<n>) or "
                 "both, but got '" + line.cache + "'");
+  options.name = line.name;
+  if (line.name.getNumOccurrences() && line.name.empty())
+    return fail("--name: expected a C identifier, but got nothing");
   options.build.weightType = line.weights;
   options.build.capacity = line.capacity;
   if (line.capacity.getNumOccurrences() && line.capacity < 1)
