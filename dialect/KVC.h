@@ -23,6 +23,14 @@ inline constexpr int64_t kLanes = 16;
 // The module attribute that says where weights come from: a path, or
 // "random:<seed>".
 inline constexpr llvm::StringLiteral kWeightsAttr = "kvc.weights";
+
+// A weight that an op reads: what it is to the op ("gate bias"), its symbol, and
+// the shape that one layer of it has to have.
+struct WeightUse {
+  llvm::StringRef role;
+  mlir::FlatSymbolRefAttr symbol;
+  llvm::SmallVector<int64_t, 2> shape;
+};
 } // namespace kvc
 
 #include "dialect/KVCDialect.h.inc"
@@ -32,6 +40,7 @@ inline constexpr llvm::StringLiteral kWeightsAttr = "kvc.weights";
 #include "dialect/KVCInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/KVCAttributes.h.inc"
+#include "dialect/KVCOpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/KVCOps.h.inc"
 

@@ -1,7 +1,7 @@
-//===- KVCInterfaces.td - the layout interface ----------------------------===//
+//===- KVCInterfaces.td - what layouts and ops answer ---------------------===//
 //
-// A layout says where in memory the keys and values of a cache stand. Attention
-// and append are written once, over this interface.
+// A layout says where in memory the keys and values of a cache stand. An op says
+// which weights it reads, and at which positions it works.
 //
 //===----------------------------------------------------------------------===//
 #ifndef KVC_INTERFACES
@@ -51,6 +51,33 @@ def KVC_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
       }],
       "bool", "isExact", (ins)>
   ];
+}
+
+def KVC_WeightUser : OpInterface<"WeightUser"> {
+  let cppNamespace = "::kvc";
+  let description = "An op that reads weights, by symbol.";
+  let methods = [
+    InterfaceMethod<"The weights, without those that the op does without.",
+      "::llvm::SmallVector<::kvc::WeightUse>", "getWeights">,
+    InterfaceMethod<"The layer that stacked weights are indexed by, or null.",
+      "::mlir::Value", "getLayer">
+  ];
+}
+
+def KVC_Positioned : OpInterface<"Positioned"> {
+  let cppNamespace = "::kvc";
+  let description = "An op that works at the positions of a step's tokens.";
+  let methods = [
+    InterfaceMethod<"The positions, or null where what the op takes are tokens.",
+      "::mlir::Value", "getPositions">,
+    InterfaceMethod<"The sequences that they are of, or null.",
+      "::mlir::Value", "getSequences">
+  ];
+}
+
+def KVC_CacheUpdate : OpInterface<"CacheUpdate"> {
+  let cppNamespace = "::kvc";
+  let description = "An op that takes a cache and gives the next one.";
 }
 
 #endif // KVC_INTERFACES

@@ -8,6 +8,7 @@
 using namespace mlir;
 using namespace kvc;
 
+#include "dialect/KVCOpInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialect/KVCOps.cpp.inc"
 
@@ -71,104 +72,105 @@ LogicalResult WeightOp::verify() {
   return success();
 }
 
-// Looks up `symbol`, and checks that its weight has `shape` for one layer and
-// that it is indexed by a layer iff it is stacked.
-static LogicalResult checkWeight(Operation *op, SymbolTableCollection &symbols,
-                                 FlatSymbolRefAttr symbol, StringRef role,
-                                 ArrayRef<int64_t> shape, bool hasLayer) {
-  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, symbol);
-  if (!weight)
-    return op->emitOpError() << "expected " << symbol << " (" << role
-                             << ") to be declared by a kvc.weight";
-  if (weight.getLayerShape() != shape) {
-    InFlightDiagnostic diag = op->emitOpError();
-    diag << "expected the " << role << " " << symbol << " to be [";
-    llvm::interleaveComma(shape, diag);
-    diag << "] for a layer, but got [";
-    llvm::interleaveComma(weight.getLayerShape(), diag);
-    diag << "]";
-    diag.attachNote(weight.getLoc()) << "declared here";
-    return diag;
-  }
-  if (weight.isStacked() != hasLayer) {
-    InFlightDiagnostic diag =
-        op->emitOpError()
-        << (hasLayer ? "expected no layer, since " : "expected a layer, since ")
-        << symbol << " is " << (hasLayer ? "not " : "") << "stacked over layers";
-    diag.attachNote(weight.getLoc()) << "declared here";
-    return diag;
+// Without the weights that an op does without.
+static SmallVector<WeightUse> present(SmallVector<WeightUse> uses) {
+  llvm::erase_if(uses, [](const WeightUse &use) { return !use.symbol; });
+  return uses;
+}
+
+// Checks that each weight of `op` is declared, has the shape that it has to have,
+// and is stacked over layers iff the op has a layer.
+static LogicalResult verifyWeights(WeightUser op,
+                                   SymbolTableCollection &symbols) {
+  bool hasLayer = bool(op.getLayer());
+  for (const WeightUse &use : op.getWeights()) {
+    auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, use.symbol);
+    if (!weight)
+      return op->emitOpError() << "expected " << use.symbol << " (" << use.role
+                               << ") to be declared by a kvc.weight";
+    auto fail = [&](const Twine &message) {
+      InFlightDiagnostic diag = op->emitOpError() << message;
+      diag.attachNote(weight.getLoc()) << "declared here";
+      return diag;
+    };
+    auto shapeText = [](ArrayRef<int64_t> shape) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      llvm::interleaveComma(shape, os, [&](int64_t size) {
+        ShapedType::isDynamic(size) ? os << '?' : os << size;
+      });
+      return text;
+    };
+    std::string name = ("@" + use.symbol.getValue()).str();
+    if (failed(verifyCompatibleShape(use.shape, weight.getLayerShape())))
+      return fail("expected the " + use.role + " " + name + " to be [" +
+                  shapeText(use.shape) + "]" +
+                  (hasLayer ? " for a layer" : "") + ", but got [" +
+                  shapeText(weight.getLayerShape()) + "]");
+    if (weight.isStacked() != hasLayer)
+      return fail(hasLayer ? "expected no layer, since " + name +
+                                 " is not stacked over layers"
+                           : "expected a layer, since " + name +
+                                 " is stacked over layers");
   }
   return success();
+}
+
+SmallVector<WeightUse> EmbedOp::getWeights() {
+  return {{"table", getTableAttr(), {ShapedType::kDynamic, widthOf(getResult())}}};
+}
+SmallVector<WeightUse> RMSNormOp::getWeights() {
+  return {{"weight", getWeightAttr(), {widthOf(getInput())}}};
+}
+SmallVector<WeightUse> LayerNormOp::getWeights() {
+  int64_t width = widthOf(getInput());
+  return present({{"weight", getWeightAttr(), {width}},
+                  {"bias", getBiasAttr(), {width}}});
+}
+SmallVector<WeightUse> LinearOp::getWeights() {
+  int64_t inputs = widthOf(getInput()), outputs = widthOf(getResult());
+  return present({{"weight", getWeightAttr(), {outputs, inputs}},
+                  {"bias", getBiasAttr(), {outputs}}});
+}
+SmallVector<WeightUse> GatedLinearOp::getWeights() {
+  int64_t inputs = widthOf(getInput()), outputs = widthOf(getResult());
+  return present({{"gate", getGateAttr(), {outputs, inputs}},
+                  {"up", getUpAttr(), {outputs, inputs}},
+                  {"gate bias", getGateBiasAttr(), {outputs}},
+                  {"up bias", getUpBiasAttr(), {outputs}}});
 }
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getTableAttr());
   // C1: a matrix that is not stacked.
-  if (!weight)
-    return emitOpError() << "expected " << getTableAttr()
-                         << " (table) to be declared by a kvc.weight";
-  if (weight.isStacked() || weight.getLayerShape().size() != 2)
+  if (weight && (weight.isStacked() || weight.getLayerShape().size() != 2))
     return emitOpError() << "expected the table " << getTableAttr()
                          << " to be a matrix [entries, width] that is not "
                             "stacked over layers, but got "
                          << weight.getWeightType();
   // C2: width.
-  if (weight.getLayerShape()[1] != widthOf(getResult()))
-    return emitOpError() << "expected the result's width to be "
-                         << weight.getLayerShape()[1] << " (from "
-                         << getTableAttr() << "), but got "
-                         << widthOf(getResult());
-  return success();
+  return verifyWeights(*this, symbols);
+}
+LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeights(*this, symbols); // C1, C2
+}
+LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeights(*this, symbols); // C1, C2
+}
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeights(*this, symbols); // C1, C2, C3
+}
+LogicalResult GatedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeights(*this, symbols); // C1, C2, C3
+}
+
+Value EmbedOp::getPositions() {
+  return getIds().getType().getElementType().isInteger(64) ? getIds() : Value();
 }
 
 LogicalResult EmbedOp::verify() {
   // C3: rows.
   return checkRowCount(*this, {getIds(), getResult()});
-}
-
-LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // C1, C2.
-  return checkWeight(*this, symbols, getWeightAttr(), "weight",
-                     {widthOf(getInput())}, bool(getLayer()));
-}
-
-LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // C1, C2.
-  int64_t width = widthOf(getInput());
-  if (failed(checkWeight(*this, symbols, getWeightAttr(), "weight", {width},
-                         bool(getLayer()))))
-    return failure();
-  return getBiasAttr() ? checkWeight(*this, symbols, getBiasAttr(), "bias",
-                                     {width}, bool(getLayer()))
-                       : success();
-}
-
-LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // C1, C3.
-  int64_t outputs = widthOf(getResult());
-  if (failed(checkWeight(*this, symbols, getWeightAttr(), "weight",
-                         {outputs, widthOf(getInput())}, bool(getLayer()))))
-    return failure();
-  // C2, C3.
-  return getBiasAttr() ? checkWeight(*this, symbols, getBiasAttr(), "bias",
-                                     {outputs}, bool(getLayer()))
-                       : success();
-}
-
-LogicalResult GatedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  int64_t outputs = widthOf(getResult());
-  // C1, C3.
-  for (auto [symbol, role] : {std::pair{getGateAttr(), "gate"}, {getUpAttr(), "up"}})
-    if (failed(checkWeight(*this, symbols, symbol, role,
-                           {outputs, widthOf(getInput())}, bool(getLayer()))))
-      return failure();
-  // C2, C3.
-  for (auto [symbol, role] : {std::pair{getGateBiasAttr(), "gate bias"},
-                              {getUpBiasAttr(), "up bias"}})
-    if (symbol && failed(checkWeight(*this, symbols, symbol, role, {outputs},
-                                     bool(getLayer()))))
-      return failure();
-  return success();
 }
 
 // The rows and the element type of `result` are those of `input`.

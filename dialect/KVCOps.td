@@ -82,11 +82,16 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
 }
 
 // An op that reads weights by symbol.
-class KVC_WeightUser<string mnemonic, list<Trait> traits = []>
+class KVC_WeightUserOp<string mnemonic, list<Trait> traits = []>
     : KVC_Op<mnemonic, !listconcat([Pure,
-        DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+        KVC_WeightUser], traits)> {
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::kvc::WeightUse> getWeights();
+  }];
+}
 
-def KVC_EmbedOp : KVC_WeightUser<"embed"> {
+def KVC_EmbedOp : KVC_WeightUserOp<"embed", [KVC_Positioned]> {
   let summary = "looks up rows of a table";
   let description = [{
     `result[n] = table[ids[n]]`, converted to the result's type. Ids are token
@@ -107,9 +112,16 @@ def KVC_EmbedOp : KVC_WeightUser<"embed"> {
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = "$ids `in` $table attr-dict `:` type($ids) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::kvc::WeightUse> getWeights();
+    ::mlir::Value getLayer() { return {}; }
+    // The ids, if they are positions (i64): tokens are i32.
+    ::mlir::Value getPositions();
+    ::mlir::Value getSequences() { return {}; }
+  }];
 }
 
-class KVC_Norm<string mnemonic> : KVC_WeightUser<mnemonic,
+class KVC_Norm<string mnemonic> : KVC_WeightUserOp<mnemonic,
     [AllTypesMatch<["input", "result"]>]>;
 
 def KVC_RMSNormOp : KVC_Norm<"rms_norm"> {
@@ -159,7 +171,7 @@ def KVC_LayerNormOp : KVC_Norm<"layer_norm"> {
   }];
 }
 
-def KVC_LinearOp : KVC_WeightUser<"linear", [AttrSizedOperandSegments]> {
+def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
   let summary = "a linear layer";
   let description = [{
     `result[n, o] = activation(sum_i input[n, i] * weight[o, i] + bias[o]) + residual[n, o]`
@@ -201,7 +213,7 @@ def KVC_LinearOp : KVC_WeightUser<"linear", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def KVC_GatedLinearOp : KVC_WeightUser<"gated_linear"> {
+def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear"> {
   let summary = "two linear layers, one gating the other";
   let description = [{
     `result = activation(input gate^T + gate_bias) * (input up^T + up_bias)`,
@@ -278,7 +290,7 @@ def KVC_SelectOp : KVC_Op<"select", [Pure]> {
   let hasVerifier = 1;
 }
 
-def KVC_RotaryOp : KVC_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> {
+def KVC_RotaryOp : KVC_Op<"rotary", [Pure, KVC_Positioned, AllTypesMatch<["input", "result"]>]> {
   let summary = "rotary position embedding of each head";
   let description = [{
     Rotates the first `dims` elements of each head of width `head_dim`. With
@@ -313,6 +325,7 @@ def KVC_RotaryOp : KVC_Op<"rotary", [Pure, AllTypesMatch<["input", "result"]>]> 
   let extraClassDeclaration = [{
     // theta^(-2i/dims) / divisor(i) for i in [0, dims/2).
     ::llvm::SmallVector<double> getFrequencies();
+    ::mlir::Value getSequences() { return {}; }
   }];
 }
 
@@ -344,10 +357,11 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
 }
 
 // Ops that take a cache and give the next one.
-class KVC_CacheUpdate<string mnemonic> : KVC_Op<mnemonic,
-    [Pure, AllTypesMatch<["cache", "result"]>]>;
+class KVC_CacheUpdateOp<string mnemonic, list<Trait> traits = []>
+    : KVC_Op<mnemonic, !listconcat([Pure, KVC_CacheUpdate,
+        AllTypesMatch<["cache", "result"]>], traits)>;
 
-def KVC_AppendOp : KVC_CacheUpdate<"append"> {
+def KVC_AppendOp : KVC_CacheUpdateOp<"append", [KVC_Positioned]> {
   let summary = "writes the keys and values of a step into one layer";
   let description = [{
     Stores keys[n] and values[n] as `layer`'s key and value of
@@ -377,7 +391,7 @@ def KVC_AppendOp : KVC_CacheUpdate<"append"> {
   let hasVerifier = 1;
 }
 
-def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]> {
+def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queries", "result"]>]> {
   let summary = "causal attention of a step's queries over the cache";
   let description = [{
     For each token n and query head h, with g the KV head of h:
@@ -411,7 +425,7 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, AllTypesMatch<["queries", "result"]>]
   let hasVerifier = 1;
 }
 
-def KVC_AdvanceOp : KVC_CacheUpdate<"advance"> {
+def KVC_AdvanceOp : KVC_CacheUpdateOp<"advance"> {
   let summary = "makes a step's positions part of the sequences";
   let description = [{
     `length(s) += number of n with sequences[n] = s`. The last op of a step.
@@ -429,7 +443,7 @@ def KVC_AdvanceOp : KVC_CacheUpdate<"advance"> {
   let assemblyFormat = "$cache `by` $sequences attr-dict `:` type($cache) `,` type($sequences)";
 }
 
-def KVC_TruncateOp : KVC_CacheUpdate<"truncate"> {
+def KVC_TruncateOp : KVC_CacheUpdateOp<"truncate"> {
   let summary = "forgets the positions of a sequence from a length on";
   let description = [{
     `length(sequence) = min(length(sequence), length)`. What stands behind the
@@ -448,7 +462,7 @@ def KVC_TruncateOp : KVC_CacheUpdate<"truncate"> {
   let hasCanonicalizeMethod = 1;
 }
 
-def KVC_ForkOp : KVC_CacheUpdate<"fork"> {
+def KVC_ForkOp : KVC_CacheUpdateOp<"fork"> {
   let summary = "makes one sequence equal to another";
   let description = [{
     Sequence `to` gets the length and the positions of sequence `from`; the two
@@ -467,7 +481,7 @@ def KVC_ForkOp : KVC_CacheUpdate<"fork"> {
   let hasFolder = 1;
 }
 
-def KVC_ReorderOp : KVC_CacheUpdate<"reorder"> {
+def KVC_ReorderOp : KVC_CacheUpdateOp<"reorder"> {
   let summary = "replaces every sequence by a chosen one";
   let description = [{
     `sequence(i)` becomes what `sequence(order[i])` was, for all i: beams that

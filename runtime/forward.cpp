@@ -73,7 +73,7 @@ public:
           (chunk.outputs == KVC_OUTPUTS_LAST && i == chunk.count - 1))
         session->outputs[rows++] = count;
       session->tokens[count] = chunk.tokens[i];
-      session->slots[count] = int32_t(chunk.sequence);
+      session->sequenceOf[count] = int32_t(chunk.sequence);
       ++count;
     }
   }
@@ -82,24 +82,24 @@ public:
   void compute() {
     const kvc_library *library = session->model->library;
     const PackedFile &file = session->model->weights;
-    int64_t sequences = session->sequences;
     kvc_buffer weights = bufferOf(file.data, file.dataBytes);
     kvc_buffer pool =
         bufferOf(session->pool.memory.address, session->pool.memory.bytes);
     kvc_buffer pages =
-        bufferOf(session->pages, sequences * library->pages_per_sequence);
-    kvc_buffer lengths = bufferOf(session->computed, sequences);
+        bufferOf(session->pages,
+                 session->sequences * library->pages_per_sequence);
+    kvc_buffer lengths = bufferOf(session->computed, session->sequences);
     kvc_buffer tokens = bufferOf(session->tokens, count);
-    kvc_buffer slots = bufferOf(session->slots, count);
+    kvc_buffer sequences = bufferOf(session->sequenceOf, count);
     kvc_buffer outputs = bufferOf(session->outputs, rows);
     kvc_buffer scores = bufferOf(logits, rows * library->vocab);
     kvc_buffer workspace =
         bufferOf(session->workspace.address, session->workspace.bytes);
     session->kernels->forward(&weights, &pool, &pages, &lengths, &tokens,
-                              &slots, &outputs, &scores, &workspace,
+                              &sequences, &outputs, &scores, &workspace,
                               executorOf(session->threads));
     for (int64_t i = 0; i < count; ++i)
-      ++session->computed[session->slots[i]];
+      ++session->computed[session->sequenceOf[i]];
     if (rows) // else logits may be NULL
       logits += rows * library->vocab * bytesOf(library->arithmetic);
     count = rows = 0;

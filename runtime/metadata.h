@@ -16,7 +16,7 @@ struct MetadataField {
 
 // Fills `fields` from the object __metadata__ of the JSON object in
 // header[0..bytes). Returns NULL, or what was expected where the header is
-// malformed, with that place in *at. Reads nothing outside the header.
+// malformed, with its offset in *at. Reads nothing outside the header.
 const char *readMetadata(const char *header, int64_t bytes,
                          MetadataField *fields, int fieldCount, int64_t *at);
 

@@ -15,7 +15,7 @@ namespace {
 // What later code relies on; a compiler that keeps the ABI passes.
 kvc_status checkLibrary(const kvc_library *library,
                         int64_t *cacheBytesPerPosition) {
-  // The two first fields stand at their place in every version.
+  // The two first fields are the same in every version.
   if (library->abi_version != KVC_ABI_VERSION)
     return fail(
         KVC_INCOMPATIBLE,
@@ -72,6 +72,10 @@ kvc_status checkLibrary(const kvc_library *library,
                 "library %s: expected cache_type to be f64, f32, f16 or bf16, "
                 "but got element type %d",
                 library->name, cacheType);
+  if (library->exact != 0 && library->exact != 1)
+    return fail(KVC_INCOMPATIBLE,
+                "library %s: expected exact to be 0 or 1, but got %lld",
+                library->name, static_cast<long long>(library->exact));
   int64_t positions;
   if (!multiply(library->positions_per_page, library->pages_per_sequence,
                 &positions) ||
@@ -206,5 +210,6 @@ kvc_status kvc_model_query(const kvc_model *model, kvc_model_info *out_info) {
   info.weights_bytes = library->weights_bytes;
   info.weights_padding = library->weights_padding;
   info.cache_bytes_per_position = model->cacheBytesPerPosition;
+  info.exact = int32_t(library->exact);
   return writeInfo(out_info, info, "kvc_model_info");
 }

@@ -4,6 +4,7 @@
 #include "file.h"
 #include "metadata.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,13 +118,18 @@ kvc_status checkMetadata(const PackedFile *packed, const kvc_library *library,
 
   char digits[digitCount + 1];
   writeDigits(library->identity, digits);
-  if (!equals(fields[identity], digits))
+  if (!equals(fields[identity], digits)) {
+    // Two libraries of one name are told apart by their files.
+    Dl_info origin;
+    bool known = dladdr(library, &origin) && origin.dli_fname;
     return fail(KVC_INCOMPATIBLE,
                 "%s: __metadata__.kvc_identity: expected %.16s... (that of "
-                "library %s), but got %.*s...",
-                path, digits, library->name,
+                "library %s%s%s), but got %.*s...",
+                path, digits, library->name, known ? " in " : "",
+                known ? ShownPath(origin.dli_fname).text : "",
                 fields[identity].length < 16 ? shown(fields[identity]) : 16,
                 fields[identity].text);
+  }
   return KVC_OK;
 }
 

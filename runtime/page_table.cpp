@@ -41,7 +41,7 @@ void copyLastPage(kvc_session *session, int64_t sequence) {
 bool appendCopies(const kvc_session *session, int64_t sequence) {
   const CachePool &pool = session->pool;
   return session->lengths[sequence] % pool.positions != 0 &&
-         referencesOf(pool, *lastPage(session, sequence)) > 1;
+         holdersOf(pool, *lastPage(session, sequence)) > 1;
 }
 
 int64_t pagesToAppend(const kvc_session *session, int64_t sequence,
@@ -57,8 +57,8 @@ void takePagesToAppend(kvc_session *session, int64_t sequence, int64_t count) {
     copyLastPage(session, sequence);
   int64_t *pages = pagesOf(session, sequence);
   int64_t end = pagesFor(session, length + count);
-  for (int64_t page = pagesFor(session, length); page < end; ++page)
-    pages[page] = takePage(&session->pool);
+  for (int64_t i = pagesFor(session, length); i < end; ++i)
+    pages[i] = takePage(&session->pool);
 }
 
 int64_t pageToCopy(const kvc_session *session, int64_t sequence) {
@@ -77,10 +77,9 @@ void restoreSharedPage(kvc_session *session, int64_t sequence, int64_t page) {
 void cutSequence(kvc_session *session, int64_t sequence, int64_t length) {
   int64_t *pages = pagesOf(session, sequence);
   int64_t kept = pagesFor(session, length);
-  for (int64_t page = pagesFor(session, session->lengths[sequence]);
-       page-- > kept;) {
-    dropPage(&session->pool, pages[page]);
-    pages[page] = -1;
+  for (int64_t i = pagesFor(session, session->lengths[sequence]); i-- > kept;) {
+    dropPage(&session->pool, pages[i]);
+    pages[i] = -1;
   }
   session->lengths[sequence] = session->computed[sequence] = length;
 }
@@ -90,9 +89,10 @@ void shareSequence(kvc_session *session, int64_t from, int64_t to) {
     return;
   cutSequence(session, to, 0);
   int64_t count = pagesFor(session, session->lengths[from]);
-  for (int64_t page = 0; page < count; ++page) {
-    pagesOf(session, to)[page] = pagesOf(session, from)[page];
-    holdPage(&session->pool, pagesOf(session, from)[page]);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t page = pagesOf(session, from)[i];
+    holdPage(&session->pool, page);
+    pagesOf(session, to)[i] = page;
   }
   session->lengths[to] = session->computed[to] = session->lengths[from];
 }
@@ -105,8 +105,8 @@ void reorderSequences(kvc_session *session, const int64_t *order,
     const int64_t *pages = pagesOf(session, order[i]);
     session->reorderedLengths[i] = session->lengths[order[i]];
     memcpy(session->reorderedPages + i * perSequence, pages, tableBytes);
-    for (int64_t page = 0; page < perSequence && pages[page] >= 0; ++page)
-      holdPage(&session->pool, pages[page]);
+    for (int64_t j = 0; j < perSequence && pages[j] >= 0; ++j)
+      holdPage(&session->pool, pages[j]);
   }
   for (int64_t i = 0; i < count; ++i) {
     cutSequence(session, i, 0);
@@ -122,11 +122,10 @@ void copySequence(const kvc_session *fromSession, int64_t from,
   int64_t positions = toSession->pool.positions;
   cutSequence(toSession, to, 0);
   takePagesToAppend(toSession, to, length);
-  for (int64_t page = 0; page * positions < length; ++page) {
-    int64_t left = length - page * positions;
-    copyPage(fromSession, pagesOf(fromSession, from)[page], toSession,
-             pagesOf(toSession, to)[page],
-             left < positions ? left : positions);
+  for (int64_t i = 0; i * positions < length; ++i) {
+    int64_t left = length - i * positions;
+    copyPage(fromSession, pagesOf(fromSession, from)[i], toSession,
+             pagesOf(toSession, to)[i], left < positions ? left : positions);
   }
   toSession->lengths[to] = toSession->computed[to] = length;
 }

@@ -14,7 +14,7 @@ namespace kvc {
 // so that these numbers stay, and zero is the default of each.
 template <typename T> constexpr uint32_t firstSize = 0;
 template <> inline constexpr uint32_t firstSize<kvc_model_params> = 16;
-template <> inline constexpr uint32_t firstSize<kvc_model_info> = 168;
+template <> inline constexpr uint32_t firstSize<kvc_model_info> = 176;
 template <> inline constexpr uint32_t firstSize<kvc_session_params> = 56;
 template <> inline constexpr uint32_t firstSize<kvc_session_info> = 104;
 template <> inline constexpr uint32_t firstSize<kvc_sequence_info> = 48;

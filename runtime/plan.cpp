@@ -89,12 +89,12 @@ void countPages(kvc_session *session, const kvc_chunk *chunks,
     if (!appendCopies(session, sequence))
       continue;
     ++plan->copiedPages;
-    --referencesOf(pool, lastPage(sequence));
+    --holdersOf(pool, lastPage(sequence));
     session->planned[sequence] = -session->callNumber;
   }
   for (int64_t i = 0; i < chunkCount; ++i)
     if (session->planned[chunks[i].sequence] == -session->callNumber)
-      ++referencesOf(pool, lastPage(chunks[i].sequence));
+      ++holdersOf(pool, lastPage(chunks[i].sequence));
 }
 
 } // namespace

@@ -19,7 +19,7 @@ kvc_status createPool(CachePool *pool, const Allocator &allocator,
         "expected the cache's size to fit 64 bits, but got %lld pages of "
         "%lld bytes",
         static_cast<long long>(pageCount), static_cast<long long>(pageBytes));
-  // Small pages, since capacity that nobody uses shall cost nothing.
+  // The system's small pages, since capacity that nobody uses shall cost nothing.
   if (!map(allocator, &pool->memory, bytes, /*hugePages=*/false))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for a cache of %lld bytes, %lld pages of %lld "
@@ -30,12 +30,12 @@ kvc_status createPool(CachePool *pool, const Allocator &allocator,
   pool->pageStride = rounded / lineBytes * lineBytes;
   pool->pageCount = pageCount;
   pool->positions = library->positions_per_page;
-  pool->references = allocate<int64_t>(allocator, pageCount);
+  pool->holders = allocate<int64_t>(allocator, pageCount);
   pool->free = allocate<int64_t>(allocator, pageCount);
   pool->filled = allocate<int64_t>(allocator, pageCount);
   if (multiply(pageCount, pool->positions, &tokens))
     pool->tokens = allocate<int32_t>(allocator, tokens);
-  if (!pool->references || !pool->free || !pool->filled ||
+  if (!pool->holders || !pool->free || !pool->filled ||
       !pool->tokens)
     return fail(KVC_OUT_OF_MEMORY, "no memory for the lists of %lld pages",
                 static_cast<long long>(pageCount));
@@ -54,26 +54,26 @@ void destroyPool(CachePool *pool) {
   deallocate(pool->allocator, pool->tokens);
   deallocate(pool->allocator, pool->filled);
   deallocate(pool->allocator, pool->free);
-  deallocate(pool->allocator, pool->references);
+  deallocate(pool->allocator, pool->holders);
   unmap(pool->allocator, &pool->memory);
 }
 
 int64_t metadataBytes(const CachePool &pool) {
   return pool.pageCount *
-         int64_t(3 * sizeof(int64_t) + // references, free, filled
+         int64_t(3 * sizeof(int64_t) + // holders, free, filled
                  sizeof *pool.tokens * size_t(pool.positions));
 }
 
 int64_t takePage(CachePool *pool) {
   int64_t page = pool->free[--pool->freeCount];
-  referencesOf(*pool, page) = 1;
+  holdersOf(*pool, page) = 1;
   return page;
 }
 
-void holdPage(CachePool *pool, int64_t page) { ++referencesOf(*pool, page); }
+void holdPage(CachePool *pool, int64_t page) { ++holdersOf(*pool, page); }
 
 void dropPage(CachePool *pool, int64_t page) {
-  if (--referencesOf(*pool, page) > 0)
+  if (--holdersOf(*pool, page) > 0)
     return;
   if (pool->poison)
     memset(pool->memory.address + page, 0xff, size_t(pool->pageStride));

@@ -17,7 +17,7 @@ struct CachePool {
   int64_t pageCount;
   int64_t positions;   // of one page
   bool poison;         // free pages hold bytes of 0xff
-  int64_t *references; // [pageCount], sequences that hold the page
+  int64_t *holders; // [pageCount], how many sequences hold the page
   int64_t *free;       // [pageCount], a stack of the free pages
   int64_t freeCount;
   int64_t *filled; // [pageCount], scratch: positions in use
@@ -42,8 +42,8 @@ int64_t takePage(CachePool *pool);
 void holdPage(CachePool *pool, int64_t page);
 void dropPage(CachePool *pool, int64_t page);
 
-inline int64_t &referencesOf(const CachePool &pool, int64_t page) {
-  return pool.references[page / pool.pageStride];
+inline int64_t &holdersOf(const CachePool &pool, int64_t page) {
+  return pool.holders[page / pool.pageStride];
 }
 inline int32_t *tokensOf(const CachePool &pool, int64_t page) {
   return pool.tokens + page / pool.pageStride * pool.positions;

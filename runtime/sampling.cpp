@@ -171,6 +171,7 @@ int64_t draw(kvc_sampler *sampler, double sum) {
 
 kvc_status checkParams(const kvc_sampler_params &params, int64_t vocab,
                        int type) {
+  FloatEnvironment environment; // where denormals are no zeros
   if (vocab < 1 || vocab > INT32_MAX)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected vocab to be in 1..%d, but got %lld", INT32_MAX,
@@ -224,7 +225,6 @@ using namespace kvc;
 
 kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
                               kvc_type type, kvc_sampler **out_sampler) {
-  FloatEnvironment environment;
   if (!out_sampler)
     return failNull("out_sampler");
   kvc_sampler_params values;
@@ -244,7 +244,7 @@ kvc_status kvc_sampler_create(const kvc_sampler_params *params, int64_t vocab,
   sampler->vocab = vocab;
   sampler->temperature = values.temperature;
   sampler->topK = values.top_k;
-  sampler->topP = values.top_p == 0 ? 1 : values.top_p;
+  sampler->topP = values.top_p;
   seed(&sampler->generator, values.seed);
   sampler->scores = allocate<double>(allocator, vocab);
   sampler->selection = allocate<double>(allocator, vocab);
@@ -289,7 +289,7 @@ kvc_status kvc_sampler_sample(kvc_sampler *sampler, const void *logits,
                                   sampler->scores, &first))
     return status;
   double sum = weigh(sampler, sampler->scores[first]);
-  if (sampler->topP < 1)
+  if (sampler->topP > 0 && sampler->topP < 1)
     sum = cutTail(sampler, sum);
   *out_token = int32_t(draw(sampler, sum));
   return KVC_OK;

@@ -21,7 +21,7 @@ struct kvc_sampler {
   int64_t vocab;
   double temperature;
   int64_t topK; // 0: off
-  double topP;  // 1: off
+  double topP;  // 0 or 1: off
   int32_t generations; // calls of kvc_generate that are using it
   kvc::Generator generator;
   double *scores;    // [vocab], then probabilities; 0: not a candidate

@@ -24,8 +24,8 @@ kvc_status checkSameModel(const kvc_session *from, const kvc_session *to) {
 // Pages that come back when the sequence is emptied.
 int64_t pagesHeldAlone(const kvc_session *session, int64_t sequence) {
   int64_t count = pagesFor(session, session->lengths[sequence]), alone = 0;
-  for (int64_t page = 0; page < count; ++page)
-    alone += referencesOf(session->pool, pagesOf(session, sequence)[page]) == 1;
+  for (int64_t i = 0; i < count; ++i)
+    alone += holdersOf(session->pool, pagesOf(session, sequence)[i]) == 1;
   return alone;
 }
 

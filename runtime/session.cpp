@@ -91,10 +91,10 @@ kvc_status reserveBuffers(kvc_session *session) {
   session->reorderedLengths =
       allocate<int64_t>(allocator, session->sequences);
   session->tokens = allocate<int32_t>(allocator, library->max_tokens);
-  session->slots = allocate<int32_t>(allocator, library->max_tokens);
+  session->sequenceOf = allocate<int32_t>(allocator, library->max_tokens);
   session->outputs = allocate<int64_t>(allocator, library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
-      !session->reorderedLengths || !session->tokens || !session->slots ||
+      !session->reorderedLengths || !session->tokens || !session->sequenceOf ||
       !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
@@ -232,7 +232,7 @@ void kvc_session_destroy(kvc_session *session) {
   unmap(allocator, &session->logits);
   unmap(allocator, &session->workspace);
   deallocate(allocator, session->outputs);
-  deallocate(allocator, session->slots);
+  deallocate(allocator, session->sequenceOf);
   deallocate(allocator, session->tokens);
   deallocate(allocator, session->reorderedLengths);
   deallocate(allocator, session->planned);

@@ -37,7 +37,7 @@ struct kvc_session {
                      // negative when the sequence copies its last page
   int64_t callNumber;
   int32_t *tokens;        // [max_tokens], the slice
-  int32_t *slots;         // [max_tokens], sequence of each token
+  int32_t *sequenceOf;    // [max_tokens], of each token
   int64_t *outputs;       // [max_tokens], rows whose logits are wanted
   kvc::Mapping workspace; // i8[workspace_bytes]
   kvc::Mapping logits;    // [vocab], the row that generation samples from

@@ -15,11 +15,11 @@
 
 namespace kvc {
 
-// A region is cut into chunks, which threads claim one by one by counting
+// A region is cut into pieces, which threads claim one by one by counting
 // `ticket` down. Ticket and region number are one word, so that a claim can only
-// succeed in the region whose fields were read before it: while chunks are left
+// succeed in the region whose fields were read before it: while pieces are left
 // to claim, the region lasts and its fields stand. The region ends when all its
-// chunks are done; no thread need have seen it.
+// pieces are done; no thread need have seen it.
 struct ThreadPool {
   kvc_executor executor; // first: the address of both is one
   Allocator allocator;     // that it comes from
@@ -27,7 +27,7 @@ struct ThreadPool {
   int32_t started; // workers that exist
   pthread_t *workers;
 
-  // Region number << 16 | chunks not claimed.
+  // Region number << 16 | pieces not claimed.
   alignas(64) std::atomic<uint64_t> ticket;
 
   // The region's fields, in the ticket's cache line. Relaxed atomics: a late
@@ -35,9 +35,9 @@ struct ThreadPool {
   std::atomic<kvc_task> task;
   std::atomic<void *> context;
   std::atomic<int64_t> count;
-  std::atomic<int64_t> chunkTasks;
+  std::atomic<int64_t> pieceTasks;
 
-  alignas(64) std::atomic<int64_t> chunksDone; // by workers
+  alignas(64) std::atomic<int64_t> piecesDone; // by workers
 
   alignas(64) std::atomic<uint32_t> signal; // the futex: counts wake-ups
   std::atomic<int32_t> sleepers;
@@ -48,9 +48,9 @@ namespace {
 
 constexpr uint64_t unclaimedMask = 0xffff;
 
-// Chunks for each thread: enough that a thread which is held up costs an eighth
+// Pieces for each thread: enough that a thread which is held up costs an eighth
 // of its share, few enough that claiming costs little.
-constexpr int64_t chunksPerThread = 8;
+constexpr int64_t piecesPerThread = 8;
 
 // Rounds of waiting before a thread sleeps: 0.1 to 0.2 ms, longer than the
 // serial work between two regions of a model.
@@ -72,15 +72,15 @@ void futexWakeAll(std::atomic<uint32_t> *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// Claims and does chunks until none is left; returns how many.
-int64_t doChunks(ThreadPool *pool) {
+// Claims and does pieces until none is left; returns how many.
+int64_t doPieces(ThreadPool *pool) {
   int64_t finished = 0;
   uint64_t ticket = pool->ticket.load(std::memory_order_acquire);
   while (uint64_t unclaimed = ticket & unclaimedMask) {
     kvc_task task = pool->task.load(std::memory_order_relaxed);
     void *context = pool->context.load(std::memory_order_relaxed);
     int64_t count = pool->count.load(std::memory_order_relaxed);
-    int64_t size = pool->chunkTasks.load(std::memory_order_relaxed);
+    int64_t size = pool->pieceTasks.load(std::memory_order_relaxed);
     if (!pool->ticket.compare_exchange_weak(ticket, ticket - 1,
                                             std::memory_order_acq_rel,
                                             std::memory_order_acquire))
@@ -128,8 +128,8 @@ void *runWorker(void *argument) {
   auto *pool = static_cast<ThreadPool *>(argument);
   FloatEnvironment environment;
   while (!pool->stop.load(std::memory_order_relaxed)) {
-    if (int64_t finished = doChunks(pool))
-      pool->chunksDone.fetch_add(finished, std::memory_order_release);
+    if (int64_t finished = doPieces(pool))
+      pool->piecesDone.fetch_add(finished, std::memory_order_release);
     awaitWork(pool);
   }
   return nullptr;
@@ -144,22 +144,22 @@ void parallelFor(const kvc_executor *self, kvc_task task, void *context,
     task(context, 0, count);
     return;
   }
-  int64_t size = count / (pool->threads * chunksPerThread);
+  int64_t size = count / (pool->threads * piecesPerThread);
   size = size ? size : 1;
-  int64_t chunks = (count - 1) / size + 1;
+  int64_t pieces = (count - 1) / size + 1;
   pool->task.store(task, std::memory_order_relaxed);
   pool->context.store(context, std::memory_order_relaxed);
   pool->count.store(count, std::memory_order_relaxed);
-  pool->chunkTasks.store(size, std::memory_order_relaxed);
-  pool->chunksDone.store(0, std::memory_order_relaxed);
+  pool->pieceTasks.store(size, std::memory_order_relaxed);
+  pool->piecesDone.store(0, std::memory_order_relaxed);
   uint64_t region = pool->ticket.load(std::memory_order_relaxed) >> 16;
-  pool->ticket.store((region + 1) << 16 | uint64_t(chunks),
+  pool->ticket.store((region + 1) << 16 | uint64_t(pieces),
                      std::memory_order_seq_cst);
   wakeSleepers(pool);
 
-  int64_t others = chunks - doChunks(pool);
+  int64_t others = pieces - doPieces(pool);
   for (int round = 0;
-       pool->chunksDone.load(std::memory_order_acquire) != others; ++round)
+       pool->piecesDone.load(std::memory_order_acquire) != others; ++round)
     round < spinRounds ? pause() : (void)sched_yield();
 }
 
@@ -182,9 +182,9 @@ bool startWorkers(ThreadPool *pool) {
 
 } // namespace
 
-// The most chunks: count / floor(count / n) < 2 n for n = threads * 8.
-static_assert(2 * maxThreads * chunksPerThread <= int64_t(unclaimedMask),
-              "chunks must fit a ticket");
+// The most pieces: count / floor(count / n) < 2 n for n = threads * 8.
+static_assert(2 * maxThreads * piecesPerThread <= int64_t(unclaimedMask),
+              "pieces must fit a ticket");
 
 int32_t allowedCpus() {
   cpu_set_t set;

@@ -7,44 +7,48 @@ using namespace kvc;
 
 namespace {
 
-// Constants in the order of a C struct's fields. LLVM lays out a struct of
-// these types as C does.
-class StructBuilder {
-public:
-  StructBuilder(llvm::Module &module) : module(module), context(module.getContext()) {}
+static_assert(sizeof(void *) == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "expected a host that lays out the structs of abi.h as every target "
+              "does");
 
-  StructBuilder &i32(uint32_t value) { return add(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value)); }
-  StructBuilder &i64(int64_t value) { return add(llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), value)); }
-  StructBuilder &text(llvm::StringRef value) {
-    auto *data = llvm::ConstantDataArray::getString(context, value);
-    auto *global = new llvm::GlobalVariable(
-        module, data->getType(), /*isConstant=*/true,
-        llvm::GlobalValue::PrivateLinkage, data, "text");
-    global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
-    return add(global);
-  }
-  StructBuilder &bytes(llvm::ArrayRef<uint8_t> value) { return add(llvm::ConstantDataArray::get(context, value)); }
-  StructBuilder &add(llvm::Constant *field) {
-    fields.push_back(field);
-    return *this;
-  }
-  llvm::Constant *finish() {
-    llvm::Constant *result = llvm::ConstantStruct::getAnon(context, fields);
-    fields.clear();
-    return result;
-  }
+// What a pointer of a struct leads to: its offset there, and the target.
+using Pointer = std::pair<size_t, llvm::Constant *>;
 
-private:
-  llvm::Module &module;
-  llvm::LLVMContext &context;
-  llvm::SmallVector<llvm::Constant *> fields;
-};
+// A struct of abi.h: its bytes, with pointers (in the order of their offsets) where
+// the host has none.
+template <typename Struct>
+llvm::Constant *constantOf(llvm::LLVMContext &context, const Struct &value,
+                           llvm::ArrayRef<Pointer> pointers) {
+  llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t *>(&value), sizeof value);
+  llvm::SmallVector<llvm::Constant *> parts;
+  size_t at = 0;
+  for (auto [offset, target] : pointers) {
+    parts.push_back(llvm::ConstantDataArray::get(context, bytes.slice(at, offset - at)));
+    parts.push_back(target);
+    at = offset + sizeof(void *);
+  }
+  parts.push_back(llvm::ConstantDataArray::get(context, bytes.drop_front(at)));
+  return llvm::ConstantStruct::getAnon(context, parts, /*Packed=*/true);
+}
+
+llvm::Constant *text(llvm::Module &module, llvm::StringRef value) {
+  auto *data = llvm::ConstantDataArray::getString(module.getContext(), value);
+  auto *global = new llvm::GlobalVariable(module, data->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, data, "text");
+  global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  return global;
+}
 
 kvc_type typeCode(mlir::Type type) {
-  return type.isF64()   ? KVC_TYPE_F64
-         : type.isF32() ? KVC_TYPE_F32
-         : type.isF16() ? KVC_TYPE_F16
-                        : KVC_TYPE_BF16;
+  if (type.isF64())
+    return KVC_TYPE_F64;
+  if (type.isF32())
+    return KVC_TYPE_F32;
+  if (type.isF16())
+    return KVC_TYPE_F16;
+  if (type.isBF16())
+    return KVC_TYPE_BF16;
+  llvm::reportFatalInternalError("expected an element type of abi.h");
 }
 
 // "contiguous" for #kvc.contiguous; with the dialect's name if it is another.
@@ -59,9 +63,10 @@ std::string layoutName(CacheType cache) {
 
 llvm::GlobalVariable *makeGlobal(llvm::Module &module, llvm::Constant *value,
                                  llvm::StringRef name) {
-  return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
-                                  llvm::GlobalValue::InternalLinkage, value,
-                                  name);
+  auto *global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::InternalLinkage, value, name);
+  global->setAlignment(llvm::Align(alignof(kvc_library)));
+  return global;
 }
 
 } // namespace
@@ -72,7 +77,6 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
                      llvm::ArrayRef<LevelCode> levels) {
   auto module = std::make_unique<llvm::Module>("descriptor", context);
   auto *pointer = llvm::PointerType::get(context, 0);
-  StructBuilder builder(*module);
 
   // kvc_kernels
   llvm::SmallVector<llvm::Constant *> kernels;
@@ -84,50 +88,55 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
         llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                level.entry, *module);
     forward->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    kernels.push_back(builder.text(level.target.level)
-                          .text(level.target.features)
-                          .add(forward)
-                          .finish());
+    kernels.push_back(constantOf(
+        context, kvc_kernels{},
+        {{offsetof(kvc_kernels, level), text(*module, level.target.level)},
+         {offsetof(kvc_kernels, features), text(*module, level.target.features)},
+         {offsetof(kvc_kernels, forward), forward}}));
   }
   auto *kernelArray = llvm::ConstantArray::get(
       llvm::ArrayType::get(kernels.front()->getType(), kernels.size()), kernels);
 
   // kvc_library
+  static_assert(KVC_ABI_VERSION == 2 && sizeof(kvc_library) == 224,
+                "expected every field of kvc_library to be set below");
   LayoutAttrInterface layout = d.cache.getLayoutInterface();
-  llvm::Constant *library =
-      builder.i32(KVC_ABI_VERSION)
-          .i32(sizeof(kvc_library))
-          .text(d.name)
-          .text(kCompilerVersion)
-          .bytes(d.weights.identity)
-          .i64(d.vocab)
-          .i64(d.width)
-          .i64(d.cache.getLayers())
-          .i64(d.heads)
-          .i64(d.cache.getKvHeads())
-          .i64(d.cache.getKeyWidth())
-          .i64(d.cache.getValueWidth())
-          .i64(d.cache.getCapacity())
-          .i32(typeCode(d.arithmetic))
-          .i32(typeCode(d.cache.getElementType()))
-          .text(layoutName(d.cache))
-          .i64(layout.getPositionsPerPage(d.cache))
-          .i64(d.cache.getPagesPerSequence())
-          .i64(layout.getPageBytes(d.cache))
-          .i64(layout.getPagePadding(d.cache))
-          .i64(d.weights.bytes)
-          .i64(d.weights.padding)
-          .i64(d.maxTokens)
-          .i64(d.workspaceBytes)
-          .i64(levels.size())
-          .add(makeGlobal(*module, kernelArray, "kernels"))
-          .finish();
+  kvc_library library = {};
+  library.abi_version = KVC_ABI_VERSION;
+  library.struct_size = sizeof library;
+  llvm::copy(d.weights.identity, library.identity);
+  library.vocab = d.vocab;
+  library.width = d.width;
+  library.layers = d.cache.getLayers();
+  library.heads = d.heads;
+  library.kv_heads = d.cache.getKvHeads();
+  library.key_width = d.cache.getKeyWidth();
+  library.value_width = d.cache.getValueWidth();
+  library.capacity = d.cache.getCapacity();
+  library.arithmetic = typeCode(d.arithmetic);
+  library.cache_type = typeCode(d.cache.getElementType());
+  library.exact = layout.isExact();
+  library.positions_per_page = layout.getPositionsPerPage(d.cache);
+  library.pages_per_sequence = d.cache.getPagesPerSequence();
+  library.page_bytes = layout.getPageBytes(d.cache);
+  library.page_padding = layout.getPagePadding(d.cache);
+  library.weights_bytes = d.weights.bytes;
+  library.weights_padding = d.weights.padding;
+  library.max_tokens = d.maxTokens;
+  library.workspace_bytes = d.workspaceBytes;
+  library.kernels_count = levels.size();
+  llvm::Constant *constant = constantOf(
+      context, library,
+      {{offsetof(kvc_library, name), text(*module, d.name)},
+       {offsetof(kvc_library, compiler), text(*module, kCompilerVersion)},
+       {offsetof(kvc_library, layout), text(*module, layoutName(d.cache))},
+       {offsetof(kvc_library, kernels), makeGlobal(*module, kernelArray, "kernels")}});
 
   auto *accessor = llvm::Function::Create(
       llvm::FunctionType::get(pointer, /*isVarArg=*/false),
       llvm::GlobalValue::ExternalLinkage, d.name + "_library", *module);
   llvm::IRBuilder<> ir(llvm::BasicBlock::Create(context, "", accessor));
-  ir.CreateRet(makeGlobal(*module, library, "library"));
+  ir.CreateRet(makeGlobal(*module, constant, "library"));
   // What the header calls: another model of this name has another.
   llvm::GlobalAlias::create(d.name + "_library_" + d.tag(), accessor);
   // Two models of one name in one program clash here.

@@ -36,6 +36,8 @@ static std::string headerText(const LibraryDescription &d) {
   constant("CAPACITY", d.cache.getCapacity(), "positions of a sequence at most");
   constant("CACHE_BYTES_PER_POSITION", d.cache.getBytesPerPosition(),
            "keys and values of all layers");
+  constant("EXACT", d.cache.getLayoutInterface().isExact(),
+           "1: the cache keeps every position that attention may see");
   os << "typedef " << (d.arithmetic.isF64() ? "double" : "float") << " " << d.name
      << "_logit;\n\n"
      << "/* What the library is: constant, and valid while it is loaded. It is\n"

@@ -27,7 +27,10 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
       return llvm::Error::success();
     for (llvm::StringRef name : files) {
       std::string from = inFolder(model, name);
-      if (!llvm::sys::fs::exists(from))
+      // A link that leads nowhere is not missed.
+      llvm::sys::fs::file_status status;
+      if (llvm::sys::fs::status(from, status, /*follow=*/false) ==
+          std::errc::no_such_file_or_directory)
         continue;
       auto text = readText(from);
       if (!text)

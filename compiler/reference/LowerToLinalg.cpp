@@ -40,10 +40,6 @@ LogicalResult checkPacking(ModuleOp module) {
   return success();
 }
 
-bool readsWeights(Operation *op) {
-  return isa<EmbedOp, RMSNormOp, LayerNormOp, LinearOp, GatedLinearOp>(op);
-}
-
 // Gives each function that reads weights, itself or by a call, the packed
 // file's data as its first argument, and passes it along in the calls.
 void addWeightArguments(ModuleOp module) {
@@ -51,7 +47,7 @@ void addWeightArguments(ModuleOp module) {
   SetVector<func::FuncOp> readers;
   auto uses = [&](Operation *op) {
     auto call = dyn_cast<func::CallOp>(op);
-    return readsWeights(op) ||
+    return isa<WeightUser>(op) ||
            (call &&
             readers.contains(symbols.lookupNearestSymbolFrom<func::FuncOp>(
                 call, call.getCalleeAttr())));

@@ -7,8 +7,8 @@ using namespace kvc::tokenizer;
 
 kvc_status Decoder::push(int32_t id, std::string &text) {
   if (id < 0)
-    return fail(KVC_INVALID_ARGUMENT, "expected a token of 0 or more, but got %d",
-                id);
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected a token of 0 or more, but got %d", id);
   // The head has more rows than there are tokens, and one of them may win.
   if (!tokenizer.isToken(id))
     return KVC_OK;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 using namespace kvc::tokenizer;
 
@@ -31,9 +32,10 @@ static kvc_status readKind(const std::string &where, int32_t type,
   static constexpr TokenKind kinds[] = {TokenKind::Normal,  TokenKind::Special,
                                         TokenKind::Special, TokenKind::Added,
                                         TokenKind::Unused,  TokenKind::Byte};
-  if (type < 1 || type > 6)
-    return fail(KVC_IO, "%s: expected a type from 1 to 6, but got %d",
-                where.c_str(), type);
+  constexpr int32_t most = std::size(kinds);
+  if (type < 1 || type > most)
+    return fail(KVC_IO, "%s: expected a type from 1 to %d, but got %d",
+                where.c_str(), most, type);
   kind = kinds[type - 1];
   if (kind == TokenKind::Byte && spelledByte(spelling) < 0)
     return fail(KVC_IO,
@@ -69,7 +71,8 @@ static kvc_status readVocabulary(const GgufMetadata &metadata,
     if (!types.empty())
       KVC_TRY(readKind(indexed(metadata.where(typesKey), i), types[i],
                        spellings[i], kind));
-    KVC_TRY(vocabulary.add(where, spellings[i], static_cast<int64_t>(i), kind));
+    KVC_TRY(vocabulary.add(where, spellings[i], static_cast<int64_t>(i), kind,
+                           /*mayRepeat=*/true));
   }
   return KVC_OK;
 }
@@ -133,8 +136,11 @@ static kvc_status readByteLevel(const GgufMetadata &metadata,
                                 const Vocabulary &vocabulary,
                                 Tokenizer &tokenizer, bool &addsBos) {
   constexpr char preKey[] = "tokenizer.ggml.pre";
-  std::string_view pre;
+  std::string_view pre = "default"; // as llama.cpp does
   KVC_TRY(metadata.read(preKey, pre));
+  if (!metadata.has(preKey))
+    tokenizer.warnings += metadata.where(preKey) +
+                          ": missing; text is cut into words by \"default\"\n";
   const PreTokenizer *preTokenizer = findPreTokenizer(pre);
   if (!preTokenizer)
     return fail(KVC_INCOMPATIBLE,
@@ -260,8 +266,7 @@ static kvc_status readScores(const GgufMetadata &metadata,
     if (merges.add(static_cast<int32_t>(i), rank[i]))
       used.push_back(rank[i]);
   }
-  if (used.size() > 1 &&
-      std::equal(used.begin() + 1, used.end(), used.begin()))
+  if (used.size() > 1 && std::equal(used.begin() + 1, used.end(), used.begin()))
     return fail(KVC_IO,
                 "%s: expected scores that order the merges, or "
                 "tokenizer.ggml.merges, but all are equal and there are none",
@@ -302,13 +307,14 @@ kvc_status kvc::tokenizer::loadGguf(const std::string &path,
                                     Tokenizer &tokenizer) {
   GgufMetadata metadata;
   KVC_TRY(metadata.open(path));
+  constexpr char modelKey[] = "tokenizer.ggml.model";
   std::string_view model;
-  KVC_TRY(metadata.read("tokenizer.ggml.model", model));
+  KVC_TRY(metadata.read(modelKey, model));
   bool sentencePiece = model == "llama";
   if (!sentencePiece && model != "gpt2")
     return fail(KVC_INCOMPATIBLE, "%s: expected llama or gpt2, but got %s",
-                metadata.where("tokenizer.ggml.model").c_str(),
-                quotedText(model).c_str());
+                metadata.where(modelKey).c_str(),
+                metadata.has(modelKey) ? quotedText(model).c_str() : "nothing");
 
   Vocabulary vocabulary(metadata.where(tokensKey));
   KVC_TRY(readVocabulary(metadata, vocabulary));

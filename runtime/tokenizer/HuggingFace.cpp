@@ -108,8 +108,10 @@ static kvc_status readModel(const JsonField &root, Tokenizer &tokenizer,
                             Vocabulary &vocabulary) {
   JsonField model = root["model"];
   KVC_TRY(model.isA(JsonValue::Object));
-  std::string type;
-  KVC_TRY(model["type"].read(type));
+  // Older files don't name it, GPT-2's own among them.
+  std::string type =
+      model["vocab"].isNull() || model["merges"].isNull() ? "" : "BPE";
+  KVC_TRY(model["type"].readOptional(type));
   if (type != "BPE")
     return model["type"].expected("BPE", KVC_INCOMPATIBLE);
   KVC_TRY(checkUnused(model));
@@ -223,9 +225,11 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
   KVC_TRY(readJson(path, value));
   JsonField root(path, value);
   KVC_TRY(root.isA(JsonValue::Object));
+  // How texts are made equally long for training; an encoded one stays whole.
   for (const char *name : {"truncation", "padding"})
     if (!root[name].isNull())
-      return root[name].expected("nothing", KVC_INCOMPATIBLE);
+      tokenizer.warnings += root[name].where() +
+                            ": set aside; a text is encoded whole and alone\n";
 
   Vocabulary vocabulary(path + ": model.vocab");
   KVC_TRY(readModel(root, tokenizer, vocabulary));
@@ -255,7 +259,7 @@ kvc_status kvc::tokenizer::loadHuggingFace(const std::string &path,
   // model doesn't depend on this file.
   std::string generation = folder + "generation_config.json";
   if (fileExists(generation) && readEnds(generation, tokenizer.ends) != KVC_OK)
-    tokenizer.warnings += std::string(lastError()) +
-                          "; its eos_token_id ends no answer\n";
+    tokenizer.warnings +=
+        std::string(lastError()) + "; its eos_token_id ends no answer\n";
   return KVC_OK;
 }

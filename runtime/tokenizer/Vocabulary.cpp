@@ -13,7 +13,7 @@ using namespace kvc::tokenizer;
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
 kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
-                           int64_t id, TokenKind kind) {
+                           int64_t id, TokenKind kind, bool mayRepeat) {
   if (id < 0 || id >= maxTokens)
     return fail(KVC_IO, "%s: expected an id from 0 to %lld, but got %lld",
                 where.c_str(), static_cast<long long>(maxTokens - 1),
@@ -31,7 +31,7 @@ kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
         where.c_str(), quotedText(entry.spelling).c_str(),
         quotedText(spelling).c_str(), static_cast<long long>(id));
   auto [place, isNew] = ids.emplace(spelling, static_cast<int32_t>(id));
-  if (!isNew)
+  if (!isNew && !mayRepeat)
     return fail(KVC_IO,
                 "%s: expected one id per token, but %s has ids %d and %lld",
                 where.c_str(), quotedText(spelling).c_str(), place->second,

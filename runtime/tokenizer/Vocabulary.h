@@ -23,9 +23,10 @@ public:
   /// Messages name `field`, the file's list of tokens.
   explicit Vocabulary(std::string field) : field(std::move(field)) {}
 
-  /// Adds a token whose id and spelling are new; messages name `where`.
+  /// Adds a token whose id is new; messages name `where`. A spelling that
+  /// `mayRepeat` belongs to the id that had it first.
   kvc_status add(const std::string &where, std::string_view spelling,
-                 int64_t id, TokenKind kind);
+                 int64_t id, TokenKind kind, bool mayRepeat = false);
 
   /// The id of a spelling, or -1.
   int32_t find(std::string_view spelling) const;

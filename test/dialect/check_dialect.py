@@ -42,7 +42,7 @@ INDICES = {"fork": {"a": "index", "b": "index"}}
 def definitions(root):
     """Mnemonic -> text of the definition, of each op and of the cache type."""
     text = open(f"{root}/dialect/KVCOps.td").read() + open(f"{root}/dialect/KVCTypes.td").read()
-    start = r'^def \w+ : (?:KVC_(?:Op|WeightUser|Norm|CacheUpdate)<"(\w+)"|TypeDef<KVC_Dialect, "(\w+)">)'
+    start = r'^def \w+ : (?:KVC_(?:Op|WeightUserOp|Norm|CacheUpdateOp)<"(\w+)"|TypeDef<KVC_Dialect, "(\w+)">)'
     found = list(re.finditer(start, text, re.M))
     assert len(found) > 15, "the definitions have another form than this test knows"
     return {

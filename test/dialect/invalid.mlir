@@ -109,9 +109,10 @@ func.func @embed_c1_stacked(%ids: tensor<?xi32>) {
 
 // -----
 
+// expected-note@+1 {{declared here}}
 kvc.weight @w : tensor<9x16xf32> from "w"
 func.func @embed_c2(%ids: tensor<?xi32>) {
-  // expected-error@+1 {{expected the result's width to be 16 (from @w), but got 8}}
+  // expected-error@+1 {{expected the table @w to be [?, 8], but got [9, 16]}}
   %0 = kvc.embed %ids in @w : tensor<?xi32> -> tensor<?x8xf32>
   return
 }
@@ -121,7 +122,7 @@ func.func @embed_c2(%ids: tensor<?xi32>) {
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<8xf32> from "v"
 func.func @rms_norm_c1(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the weight @v to be [16] for a layer, but got [8]}}
+  // expected-error@+1 {{expected the weight @v to be [16], but got [8]}}
   %0 = kvc.rms_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
   return
 }
@@ -151,7 +152,7 @@ func.func @rms_norm_c2_single(%x: tensor<?x16xf32>, %layer: index) {
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<8xf32> from "v"
 func.func @layer_norm_c1_weight(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the weight @v to be [16] for a layer, but got [8]}}
+  // expected-error@+1 {{expected the weight @v to be [16], but got [8]}}
   %0 = kvc.layer_norm %x by @v epsilon 1.0e-05 : tensor<?x16xf32>
   return
 }
@@ -162,7 +163,7 @@ kvc.weight @g : tensor<16xf32> from "g"
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<8xf32> from "v"
 func.func @layer_norm_c1_bias(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the bias @v to be [16] for a layer, but got [8]}}
+  // expected-error@+1 {{expected the bias @v to be [16], but got [8]}}
   %0 = kvc.layer_norm %x by @g bias @v epsilon 1.0e-05 : tensor<?x16xf32>
   return
 }
@@ -193,7 +194,7 @@ func.func @layer_norm_c2_bias(%x: tensor<?x16xf32>, %layer: index) {
 // expected-note@+1 {{declared here}}
 kvc.weight @w : tensor<16x8xf32> from "w"
 func.func @linear_c1(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the weight @w to be [8, 16] for a layer, but got [16, 8]}}
+  // expected-error@+1 {{expected the weight @w to be [8, 16], but got [16, 8]}}
   %0 = kvc.linear %x by @w : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }
@@ -204,7 +205,7 @@ kvc.weight @w : tensor<8x16xf32> from "w"
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<16xf32> from "v"
 func.func @linear_c2(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the bias @v to be [8] for a layer, but got [16]}}
+  // expected-error@+1 {{expected the bias @v to be [8], but got [16]}}
   %0 = kvc.linear %x by @w bias @v : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }
@@ -254,7 +255,7 @@ func.func @linear_c5(%x: tensor<?x16xf32>) {
 kvc.weight @w : tensor<16x8xf32> from "w"
 kvc.weight @u : tensor<8x16xf32> from "u"
 func.func @gated_linear_c1_gate(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the gate @w to be [8, 16] for a layer, but got [16, 8]}}
+  // expected-error@+1 {{expected the gate @w to be [8, 16], but got [16, 8]}}
   %0 = kvc.gated_linear %x by @w, @u activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }
@@ -265,7 +266,7 @@ kvc.weight @u : tensor<8x16xf32> from "u"
 // expected-note@+1 {{declared here}}
 kvc.weight @w : tensor<16x8xf32> from "w"
 func.func @gated_linear_c1_up(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the up @w to be [8, 16] for a layer, but got [16, 8]}}
+  // expected-error@+1 {{expected the up @w to be [8, 16], but got [16, 8]}}
   %0 = kvc.gated_linear %x by @u, @w activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }
@@ -276,7 +277,7 @@ kvc.weight @u : tensor<8x16xf32> from "u"
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<16xf32> from "v"
 func.func @gated_linear_c2_gate_bias(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the gate bias @v to be [8] for a layer, but got [16]}}
+  // expected-error@+1 {{expected the gate bias @v to be [8], but got [16]}}
   %0 = kvc.gated_linear %x by @u, @u gate_bias @v activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }
@@ -287,7 +288,7 @@ kvc.weight @u : tensor<8x16xf32> from "u"
 // expected-note@+1 {{declared here}}
 kvc.weight @v : tensor<16xf32> from "v"
 func.func @gated_linear_c2_up_bias(%x: tensor<?x16xf32>) {
-  // expected-error@+1 {{expected the up bias @v to be [8] for a layer, but got [16]}}
+  // expected-error@+1 {{expected the up bias @v to be [8], but got [16]}}
   %0 = kvc.gated_linear %x by @u, @u up_bias @v activation silu : tensor<?x16xf32> -> tensor<?x8xf32>
   return
 }

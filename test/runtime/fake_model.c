@@ -52,17 +52,25 @@ typedef struct call {
 
 /* Cell of a sequence; a page holds the keys of its positions, then the values.
  */
-static uint64_t *cell(const call *c, int64_t slot, int64_t position,
+static uint64_t *cell(const call *c, int64_t sequence, int64_t position,
                       int is_value) {
   int64_t per_page = c->library->positions_per_page;
-  int64_t page = position / per_page;
-  int64_t offset = c->pages[slot * c->library->pages_per_sequence + page];
+  int64_t page = c->pages[sequence * c->library->pages_per_sequence +
+                          position / per_page];
   int64_t index = position % per_page + (is_value ? per_page : 0);
-  return (uint64_t *)(c->pool + offset) + index;
+  return (uint64_t *)(c->pool + page) + index;
+}
+
+/* The floating-point environment is the standard one: the half of the smallest
+ * step above 1 rounds to even, and denormals stay. */
+static void check_environment(void) {
+  volatile double tiny = 0x1p-1074, one = 1;
+  CHECK(one + 0x1p-53 == 1 && tiny * 1.5 == 0x1p-1073);
 }
 
 static void write_keys(void *context, int64_t begin, int64_t end) {
   const call *c = context;
+  check_environment();
   for (int64_t i = begin; i < end; ++i)
     *cell(c, c->sequences[i], c->positions[i], 0) =
         key_of(c->tokens[i], c->positions[i]);
@@ -70,14 +78,15 @@ static void write_keys(void *context, int64_t begin, int64_t end) {
 
 static void write_logits(void *context, int64_t begin, int64_t end) {
   const call *c = context;
+  check_environment();
   for (int64_t i = begin; i < end; ++i) {
-    int64_t row = c->outputs[i], slot = c->sequences[row];
+    int64_t row = c->outputs[i], sequence = c->sequences[row];
     uint64_t value = 0;
     int intact = 1;
     for (int64_t p = 0; p <= c->positions[row]; ++p) {
-      uint64_t key = *cell(c, slot, p, 0);
+      uint64_t key = *cell(c, sequence, p, 0);
       value = value_of(value, key);
-      intact &= key >> 32 == (uint64_t)p && value == *cell(c, slot, p, 1);
+      intact &= key >> 32 == (uint64_t)p && value == *cell(c, sequence, p, 1);
     }
     intact &= fake_broken_row != fake_rows_computed + i;
     for (int64_t id = 0; id < fake_vocab; ++id) {
@@ -114,10 +123,7 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   CHECK((uintptr_t)pool->aligned % 64 == 0);
   for (int i = 0; i < weights_bytes; ++i)
     CHECK_EQUAL(((const uint8_t *)weights->aligned)[i], i);
-  /* The floating-point environment is the standard one: the half of the
-   * smallest denormal above 1 rounds to even, and denormals stay. */
-  volatile double tiny = 0x1p-1074, one = 1;
-  CHECK(one + 0x1p-53 == 1 && tiny * 1.5 == 0x1p-1073);
+  check_environment();
 
   call c = {current,          pool->aligned,   pages->aligned,
             lengths->aligned, tokens->aligned, sequences->aligned,
@@ -132,9 +138,9 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   }
   executor->parallel_for(executor, write_keys, &c, n);
   for (int64_t i = 0; i < n; ++i) {
-    int64_t slot = c.sequences[i], p = c.positions[i];
-    *cell(&c, slot, p, 1) =
-        value_of(p ? *cell(&c, slot, p - 1, 1) : 0, *cell(&c, slot, p, 0));
+    int64_t sequence = c.sequences[i], p = c.positions[i];
+    *cell(&c, sequence, p, 1) =
+        value_of(p ? *cell(&c, sequence, p - 1, 1) : 0, *cell(&c, sequence, p, 0));
   }
   executor->parallel_for(executor, write_logits, &c, m);
   fake_rows_computed += m;
@@ -163,6 +169,7 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
       .arithmetic = shape->arithmetic,
       .cache_type = KVC_TYPE_F64,
       .layout = per_page < shape->capacity ? paged : "contiguous",
+      .exact = 1,
       .positions_per_page = per_page,
       .pages_per_sequence = (shape->capacity - 1) / per_page + 1,
       .page_bytes = 16 * per_page,
@@ -181,7 +188,8 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
 void fake_weights_write(const kvc_library *library, const char *path) {
   char header[512];
   int length = sprintf(header, "{\"__metadata__\":{\"format\":\"kvc\","
-                               "\"kvc_abi\":\"1\",\"kvc_identity\":\"");
+                               "\"kvc_abi\":\"%d\",\"kvc_identity\":\"",
+                       KVC_ABI_VERSION);
   for (int i = 0; i < KVC_IDENTITY_BYTES; ++i)
     length += sprintf(header + length, "%02x", library->identity[i]);
   length +=

@@ -2,6 +2,10 @@
 #include "check.h"
 #include "fake_model.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 static const fake_shape shape = {40, 40, 16, KVC_TYPE_F32};
 
 /* The story's generate, greedy, without a cache. */
@@ -224,6 +228,71 @@ static void goes_back(kvc_session *session) {
   kvc_sampler_destroy(sampler);
 }
 
+/* The application's rounding and its flushed denormals reach no thread of the
+ * model, no choice and no result, and stand as they were in its own functions. */
+#if defined(__x86_64__)
+enum { odd_mode = 0xdfc0, mode_bits = 0xffc0 };
+
+static void check_mode(void) { CHECK_EQUAL(_mm_getcsr() & mode_bits, odd_mode); }
+
+static void *give(void *user, int64_t bytes) {
+  (void)user;
+  check_mode();
+  return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+}
+
+static void take(void *user, void *memory) {
+  (void)user;
+  check_mode();
+  free(memory);
+}
+
+static int listen_to_mode(void *user, int32_t token) {
+  (void)user, (void)token;
+  check_mode();
+  return 0;
+}
+
+static void generate_sampled(const kvc_model *model,
+                             const kvc_allocator *allocator,
+                             kvc_token_callback callback, int32_t *tokens) {
+  kvc_session_params params;
+  kvc_sampler_params sampling;
+  kvc_session *session = NULL;
+  kvc_sampler *sampler = NULL;
+  kvc_session_params_init(&params);
+  kvc_sampler_params_init(&sampling);
+  params.threads = 4;
+  params.allocator = sampling.allocator = allocator;
+  sampling.temperature = 0x1p-1060; /* which isn't zero */
+  CHECK_OK(kvc_session_create(model, &params, &session));
+  CHECK_OK(kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F32, &sampler));
+  sampling.temperature = 0.8;
+  CHECK_OK(kvc_generate(session, 0, prompt, 5, 12, sampler, NULL, 0, callback,
+                        NULL, tokens, NULL));
+  kvc_sampler_destroy(sampler);
+  CHECK_OK(kvc_sampler_create(&sampling, fake_vocab, KVC_TYPE_F32, &sampler));
+  CHECK_OK(kvc_generate(session, 0, prompt, 5, 12, sampler, NULL, 0, callback,
+                        NULL, tokens + 12, NULL));
+  kvc_sampler_destroy(sampler);
+  kvc_session_destroy(session);
+}
+
+static void keeps_float_environment(const kvc_model *model) {
+  const kvc_allocator allocator = {give, take, NULL};
+  int32_t usual[24], odd[24];
+  generate_sampled(model, NULL, NULL, usual);
+  unsigned saved = _mm_getcsr();
+  _mm_setcsr(odd_mode);
+  generate_sampled(model, &allocator, listen_to_mode, odd);
+  check_mode();
+  _mm_setcsr(saved);
+  CHECK(memcmp(usual, odd, sizeof usual) == 0);
+}
+#else
+static void keeps_float_environment(const kvc_model *model) { (void)model; }
+#endif
+
 void test_generate(const char *folder) {
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
@@ -233,6 +302,7 @@ void test_generate(const char *folder) {
   stops(session);
   refuses(session);
   goes_back(session);
+  keeps_float_environment(model);
   kvc_session_destroy(session);
   kvc_model_close(model);
 }

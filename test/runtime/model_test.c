@@ -6,6 +6,7 @@ static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
 
 static void describes_itself(const char *folder) {
   kvc_library library;
+  char path[4096];
   kvc_model *model = fake_model_open(&library, &shape, folder);
   kvc_model_info info;
   kvc_model_info_init(&info);
@@ -17,6 +18,7 @@ static void describes_itself(const char *folder) {
   CHECK_EQUAL(info.arithmetic, KVC_TYPE_F64);
   CHECK_EQUAL(info.cache_bytes_per_position, 16);
   CHECK_EQUAL(info.weights_bytes, 256);
+  CHECK_EQUAL(info.exact, 1);
   CHECK(memcmp(info.identity, library.identity, sizeof info.identity) == 0);
 
   /* An application built against a longer struct gets what the library knows
@@ -32,19 +34,28 @@ static void describes_itself(const char *folder) {
   CHECK_EQUAL(longer.known.cache_bytes_per_position, 16);
   longer.newer[15] = 7;
   CHECK_FAILS(kvc_model_query(model, &longer.known), KVC_INVALID_ARGUMENT,
-              "expected kvc_model_info to be zero behind the 168 bytes that "
-              "this version knows, but byte 183 is 7");
+              "expected kvc_model_info to be zero behind the 176 bytes that "
+              "this version knows, but byte 191 is 7");
 #define CHECK_SIZE(bytes)                                                      \
   info.size = bytes;                                                           \
   CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,             \
               "expected kvc_model_info.size to be set by its init function (a " \
-              "multiple of 8 in 168..1024), but got " #bytes)
+              "multiple of 8 in 176..1024), but got " #bytes)
   CHECK_SIZE(100000);
   CHECK_SIZE(0);
-  CHECK_SIZE(160);
-  CHECK_SIZE(172); /* in the middle of a field */
+  CHECK_SIZE(168);
+  CHECK_SIZE(180); /* in the middle of a field */
   kvc_model_close(model);
   kvc_model_close(NULL);
+
+  /* A cache that forgets says so. */
+  library.exact = 0;
+  snprintf(path, sizeof path, "%s/fake.safetensors", folder);
+  CHECK_OK(kvc_model_open(&library, path, NULL, &model));
+  kvc_model_info_init(&info);
+  CHECK_OK(kvc_model_query(model, &info));
+  CHECK_EQUAL(info.exact, 0);
+  kvc_model_close(model);
 }
 
 static void rejects_arguments(void) {
@@ -78,10 +89,10 @@ static void rejects_libraries(void) {
   CHECK_FAILS(kvc_model_open(&library, "absent", NULL, &model), KVC_INCOMPATIBLE,    \
               message)
   CHECK_LIBRARY(library.abi_version = 9,
-                "expected a library of ABI version 1 (that of runtime 0.1.0), "
+                "expected a library of ABI version 2 (that of runtime 0.1.0), "
                 "but got version 9");
   CHECK_LIBRARY(library.struct_size = 40,
-                "expected kvc_library to have 216 bytes (as in runtime 0.1.0), "
+                "expected kvc_library to have 224 bytes (as in runtime 0.1.0), "
                 "but the library's has 40");
   CHECK_LIBRARY(library.vocab = 0, "library fake: expected vocab to be at "
                                    "least 1, but got 0");
@@ -103,6 +114,8 @@ static void rejects_libraries(void) {
   CHECK_LIBRARY(library.cache_type = (kvc_type)4,
                 "library fake: expected cache_type to be f64, f32, f16 or "
                 "bf16, but got element type 4");
+  CHECK_LIBRARY(library.exact = 2,
+                "library fake: expected exact to be 0 or 1, but got 2");
   CHECK_LIBRARY(library.positions_per_page = 159,
                 "library fake: expected pages_per_sequence (1) pages of "
                 "positions_per_page (159) to hold the capacity (160)");

@@ -58,6 +58,7 @@ static void libraries(const kvc_library *library, const char *weights) {
   STRANGE(vocab = (int64_t)1 << 31);
   STRANGE(arithmetic = KVC_TYPE_F16);
   STRANGE(cache_type = (kvc_type)4);
+  STRANGE(exact = -1);
   STRANGE(pages_per_sequence = 1);
   STRANGE(layers = INT64_MAX);
   STRANGE(page_bytes = 1);
@@ -79,7 +80,7 @@ static void weight_files(const kvc_library *library, const char *weights) {
   ALTERED(view_bytes, "\"kvc_abi\":", "\"kvc_abi\" ", KVC_IO);
   ALTERED(view_bytes, "kvc_abi", "kvc_aby", KVC_INCOMPATIBLE);
   ALTERED(view_bytes, "\"kvc\"", "\"abc\"", KVC_INCOMPATIBLE);
-  ALTERED(view_bytes, "\"1\"", "\"2\"", KVC_INCOMPATIBLE);
+  ALTERED(view_bytes, "\"2\"", "\"3\"", KVC_INCOMPATIBLE); /* kvc_abi */
   CHECK(model == NULL);
 }
 

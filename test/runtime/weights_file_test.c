@@ -5,6 +5,7 @@
 #include "check.h"
 #include "fake_model.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 static const fake_shape shape = {160, 160, 32, KVC_TYPE_F64};
@@ -51,12 +52,15 @@ static void expect(kvc_status status, const char *rest) {
 
 static void rejects_other_models(void) {
   replace("\"01080f", "\"ffffff");
-  expect(KVC_INCOMPATIBLE,
-         "__metadata__.kvc_identity: expected 01080f161d242b32... (that of "
-         "library fake), but got ffffff161d242b32...");
-  replace("\"kvc_abi\":\"1\"", "\"kvc_abi\":\"2\"");
-  expect(KVC_INCOMPATIBLE, "__metadata__.kvc_abi: expected version 1 (that of "
-                           "this runtime), but got 2");
+  char mismatch[4096];
+  snprintf(mismatch, sizeof mismatch,
+           "__metadata__.kvc_identity: expected 01080f161d242b32... (that of "
+           "library fake in %s), but got ffffff161d242b32...",
+           program_invocation_name);
+  expect(KVC_INCOMPATIBLE, mismatch);
+  replace("\"kvc_abi\":\"2\"", "\"kvc_abi\":\"3\"");
+  expect(KVC_INCOMPATIBLE, "__metadata__.kvc_abi: expected version 2 (that of "
+                           "this runtime), but got 3");
   replace(":\"kvc\"", ":\"pt \"");
   expect(KVC_INCOMPATIBLE, "__metadata__.format: expected kvc, but got pt ");
   replace("kvc_identity", "kvx_identity");
@@ -104,7 +108,7 @@ static void rejects_malformed_headers(void) {
   expect(KVC_IO, "header: expected ':' after a name at byte 34");
   replace("\"kvc\",", "\"kvc\" ");
   expect(KVC_IO, "header: expected ',' or '}' after a member at byte 40");
-  replace("\"kvc_abi\":\"1\"", "\"kvc_abi\": 1 ");
+  replace("\"kvc_abi\":\"2\"", "\"kvc_abi\": 2 ");
   expect(KVC_IO, "header: expected a string at byte 51");
   replace(":[256]", ":[256 ");
   CHECK(open_file() == KVC_IO);

@@ -59,8 +59,13 @@ bool Generation::forwardPrompt(const std::function<bool(int64_t)> &progress) {
     file.emplace(options.logits, info.arithmetic, promptCount, info.vocab);
   size_t chunk = 0;
   for (int64_t done = 0; done < promptCount; ++chunk) {
-    if (!progress(done))
+    if (!progress(done)) {
+      if (file)
+        die("%s: expected to write %lld rows, but was interrupted after %lld",
+            options.logits.c_str(), static_cast<long long>(promptCount),
+            static_cast<long long>(done));
       return false;
+    }
     int64_t tokens = std::min(sizes[chunk % sizes.size()], promptCount - done);
     bool last = done + tokens == promptCount;
     forward(done, tokens,

@@ -67,8 +67,9 @@ static const char convert[] =
   reject(path, "a file", "see kvc-run --help");
 }
 
-[[noreturn]] static void rejectDirectory(const std::string &path,
-                                         const std::vector<std::string> &names) {
+[[noreturn]] static void
+rejectDirectory(const std::string &path,
+                const std::vector<std::string> &names) {
   auto has = [&](auto holds) {
     return std::find_if(names.begin(), names.end(), holds) != names.end();
   };

@@ -141,8 +141,8 @@ const Option table[] = {
     {"-", [](Options &o, const Argument &) { o.file = "-"; }, noValue},
     {"--ids",
      [](Options &o, const Argument &a) {
-       std::vector<int64_t> ids = a.list(
-           0, INT32_MAX, "token ids separated by commas, such as 1,2,3");
+       std::vector<int64_t> ids =
+           a.list(0, INT32_MAX, "token ids separated by commas, such as 1,2,3");
        o.ids.emplace(ids.begin(), ids.end());
      }},
     {"-n",
@@ -171,9 +171,9 @@ const Option table[] = {
      }},
     {"--chunks",
      [](Options &o, const Argument &a) {
-       o.chunks = a.list(
-           1, INT64_MAX,
-           "chunk sizes above 0 separated by commas, such as 5,3,1");
+       o.chunks =
+           a.list(1, INT64_MAX,
+                  "chunk sizes above 0 separated by commas, such as 5,3,1");
      }},
     {"--logits", [](Options &o, const Argument &a) { o.logits = a.text(); }},
     {"--threads",
@@ -193,7 +193,8 @@ const Option table[] = {
     {"--ignore-end", [](Options &o, const Argument &) { o.ignoreEnd = true; },
      noValue},
     {"--time", [](Options &o, const Argument &) { o.time = true; }, noValue},
-    {"--poison", [](Options &o, const Argument &) { o.poison = true; }, noValue},
+    {"--poison", [](Options &o, const Argument &) { o.poison = true; },
+     noValue},
     {"--help", [](Options &, const Argument &) { print(help); }, noValue},
     {"-h", [](Options &, const Argument &) { print(help); }, noValue},
     {"--version",

@@ -38,8 +38,8 @@ struct Options {
   std::string cpuLevel; // empty: the best
 };
 
-// Prints the help or the version and exits with 0 where it is asked for; dies of
-// options that are unknown, incomplete, repeated or contradictory. Reads the
+// Prints the help or the version and exits with 0 where it is asked for; dies
+// of options that are unknown, incomplete, repeated or contradictory. Reads the
 // prompt where it comes from a file or standard input.
 Options parseOptions(int argc, char **argv);
 

@@ -42,14 +42,16 @@ Text::Text(const std::string &directory, bool optional) : directory(directory) {
 }
 
 void Text::addEnds(const std::string &path) {
+  std::vector<int32_t> found;
   int64_t count = 0;
-  kvc_status status = kvc_tokenizer_read_ends(path.c_str(), nullptr, 0, &count);
-  if (status == KVC_OUT_OF_CAPACITY) {
-    ends.resize(ends.size() + size_t(count));
-    status = kvc_tokenizer_read_ends(path.c_str(), ends.data() + ends.size() - count, count, &count);
-  }
+  kvc_status status;
+  while ((status = kvc_tokenizer_read_ends(path.c_str(), found.data(),
+                                           int64_t(found.size()), &count)) ==
+         KVC_OUT_OF_CAPACITY)
+    found.resize(size_t(count));
   if (status != KVC_OK)
     warn(kvc_tokenizer_last_error());
+  ends.insert(ends.end(), found.begin(), found.end());
 }
 
 Text::~Text() {

@@ -17,7 +17,7 @@ extern "C" {
 
 /* Changes whenever a struct below, the packed weight file or the meaning of an
  * argument changes. A library of another version is refused. */
-#define KVC_ABI_VERSION 1
+#define KVC_ABI_VERSION 2
 
 /* Bytes of a model's identity (BLAKE3 over the canonical IR and the packed
  * weights). */
@@ -52,20 +52,21 @@ typedef struct kvc_executor {
                        void *context, int64_t count);
 } kvc_executor;
 
-/* Computes one slice of a ragged batch: n tokens, each with the slot of its
- * sequence; the tokens of one slot stand together and are consecutive
- * positions starting at lengths[slot]. Writes the keys and values of every
- * layer at those positions, and the logits of the m chosen rows. Does not
+/* Computes one slice of a ragged batch, for a session of s sequences: n tokens,
+ * each with the number of its sequence; the tokens of one sequence stand together
+ * and are consecutive positions from its length on. Writes the keys and values of
+ * every layer at those positions, and the logits of the m chosen rows. Does not
  * change `lengths`: committing is the runtime's. Cannot fail.
  *
  *   weights    i8[weights_bytes]      data section of the packed file
  *   pool       i8                     cache pages
- *   pages      i64[slots * pages_per_sequence]  byte offset in pool of page p
- *                                     of slot s at [s * pages_per_sequence + p];
- *                                     -1 for pages without a position
- *   lengths    i64[slots]             cached positions before this slice
+ *   pages      i64[s * pages_per_sequence]  page tables: byte offset in pool of
+ *                                     the page of index i of sequence q at
+ *                                     [q * pages_per_sequence + i]; -1 for a page
+ *                                     without a position
+ *   lengths    i64[s]                 cached positions before this slice
  *   tokens     i32[n]                 0 <= token < vocab
- *   sequences  i32[n]                 slot of each token
+ *   sequences  i32[n]                 of each token
  *   outputs    i64[m]                 rows of this slice whose logits are wanted
  *   logits     T[m * vocab]           T is the library's arithmetic type
  *   workspace  i8[workspace_bytes]    64-byte aligned
@@ -116,6 +117,9 @@ typedef struct kvc_library {
    *   keys:   [layers, kv_heads, positions_per_page / 16, key_width, 16]
    *   values: [layers, kv_heads, positions_per_page, value_width] */
   const char *layout;
+  /* 1: the layout keeps every position that attention may see; 0: it forgets some,
+   * as the compiler was told to, and the model computes another function. */
+  int64_t exact;
 
   int64_t positions_per_page; /* contiguous: one page holds the capacity */
   int64_t pages_per_sequence;

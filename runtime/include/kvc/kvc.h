@@ -33,7 +33,7 @@
  *     return ok ? 0 : 1;
  *   }
  *
- * Words. A *sequence* is one row of tokens, numbered from 0 within its session;
+ * Words. A *sequence* is a list of tokens, numbered from 0 within its session;
  * its *length* is the number of tokens whose keys and values are cached. A token
  * stands at the *position* that its sequence's length gives it: no call takes a
  * position. A *chunk* is a run of tokens appended to one sequence. *Capacity* is
@@ -180,6 +180,9 @@ typedef struct kvc_model_info {
   /* layers * kv_heads * (key_width + value_width) * bytes of cache_type: what
    * one cached token of one sequence takes, without padding. */
   int64_t cache_bytes_per_position;
+  /* 1: the cache keeps every position that attention may see, and results are
+   * those of the full prefix; 0: it forgets some, as the compiler was told to. */
+  int32_t exact;
 } kvc_model_info;
 
 KVC_API kvc_status kvc_model_info_init_sized(kvc_model_info *info, size_t size);

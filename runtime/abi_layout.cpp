@@ -1,0 +1,60 @@
+// The layout of what a generated library and the runtime pass to each other, field
+// by field: who changes it here and in abi.h changes KVC_ABI_VERSION, too.
+#include "kvc/abi.h"
+
+#include <stddef.h>
+
+#define FIELD(type, field, offset, bytes)                                      \
+  static_assert(offsetof(type, field) == offset &&                             \
+                    sizeof(type::field) == bytes,                              \
+                #type "." #field ": expected " #bytes " bytes at " #offset)
+
+static_assert(KVC_ABI_VERSION == 2, "expected the version of this layout");
+
+static_assert(sizeof(kvc_type) == 4 && KVC_TYPE_F64 == 0 && KVC_TYPE_F32 == 1 &&
+                  KVC_TYPE_F16 == 2 && KVC_TYPE_BF16 == 3,
+              "kvc_type: expected the values of every version");
+
+FIELD(kvc_buffer, allocated, 0, 8);
+FIELD(kvc_buffer, aligned, 8, 8);
+FIELD(kvc_buffer, offset, 16, 8);
+FIELD(kvc_buffer, size, 24, 8);
+FIELD(kvc_buffer, stride, 32, 8);
+static_assert(sizeof(kvc_buffer) == 40, "kvc_buffer: expected 40 bytes");
+
+FIELD(kvc_executor, parallel_for, 0, 8);
+static_assert(sizeof(kvc_executor) == 8, "kvc_executor: expected 8 bytes");
+
+FIELD(kvc_kernels, level, 0, 8);
+FIELD(kvc_kernels, features, 8, 8);
+FIELD(kvc_kernels, forward, 16, 8);
+static_assert(sizeof(kvc_kernels) == 24, "kvc_kernels: expected 24 bytes");
+
+FIELD(kvc_library, abi_version, 0, 4);
+FIELD(kvc_library, struct_size, 4, 4);
+FIELD(kvc_library, name, 8, 8);
+FIELD(kvc_library, compiler, 16, 8);
+FIELD(kvc_library, identity, 24, 32);
+FIELD(kvc_library, vocab, 56, 8);
+FIELD(kvc_library, width, 64, 8);
+FIELD(kvc_library, layers, 72, 8);
+FIELD(kvc_library, heads, 80, 8);
+FIELD(kvc_library, kv_heads, 88, 8);
+FIELD(kvc_library, key_width, 96, 8);
+FIELD(kvc_library, value_width, 104, 8);
+FIELD(kvc_library, capacity, 112, 8);
+FIELD(kvc_library, arithmetic, 120, 4);
+FIELD(kvc_library, cache_type, 124, 4);
+FIELD(kvc_library, layout, 128, 8);
+FIELD(kvc_library, exact, 136, 8);
+FIELD(kvc_library, positions_per_page, 144, 8);
+FIELD(kvc_library, pages_per_sequence, 152, 8);
+FIELD(kvc_library, page_bytes, 160, 8);
+FIELD(kvc_library, page_padding, 168, 8);
+FIELD(kvc_library, weights_bytes, 176, 8);
+FIELD(kvc_library, weights_padding, 184, 8);
+FIELD(kvc_library, max_tokens, 192, 8);
+FIELD(kvc_library, workspace_bytes, 200, 8);
+FIELD(kvc_library, kernels_count, 208, 8);
+FIELD(kvc_library, kernels, 216, 8);
+static_assert(sizeof(kvc_library) == 224, "kvc_library: expected 224 bytes");
