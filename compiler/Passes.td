@@ -105,7 +105,8 @@ def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
     The reference lowering: slow and plain. Activations stay tensors; a cache
     becomes three buffers, updated in place: the pool (memref<?xi8>), the page
     table (memref<?xi64>, a byte offset for each page of each sequence) and the
-    lengths (memref<?xi64>). A function that reads weights, itself or by a call,
+    lengths (memref<?xi64>). What an iteration of a loop hands on is copied into
+    the buffer that it came in. A function that reads weights, itself or by a call,
     gets the data section of the packed file, row-major
     (`kvc-pack-weights{panel=0}`), as its first argument.
 

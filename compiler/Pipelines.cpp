@@ -73,8 +73,6 @@ void kvc::buildReferenceBuffersPipeline(OpPassManager &pm) {
   pm.addPass(createExportReference());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
-  // Each layer gives its rows to the next in a new buffer.
-  bufferize.allowReturnAllocsFromLoops = true;
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));

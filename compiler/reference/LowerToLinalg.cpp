@@ -77,6 +77,29 @@ void addWeightArguments(ModuleOp module) {
     });
 }
 
+// Has each loop of the program keep what it carries in the buffer that it came in:
+// what an iteration hands on is copied from where it was made, all of it before
+// any is written, so that two values of a loop never share a buffer. One-Shot
+// Bufferize takes that for granted and doesn't see to it.
+void keepCarriedBuffers(ModuleOp module) {
+  module.walk([](scf::ForOp loop) {
+    Operation *yield = loop.getBody()->getTerminator();
+    OpBuilder b(yield);
+    SmallVector<std::pair<OpOperand *, Value>> copies;
+    for (OpOperand &operand : yield->getOpOperands())
+      if (auto type = dyn_cast<RankedTensorType>(operand.get().getType()))
+        copies.push_back({&operand, bufferization::AllocTensorOp::create(
+                                        b, yield->getLoc(), type, ValueRange(),
+                                        operand.get())});
+    for (auto [operand, copy] : copies) {
+      Value carried = loop.getRegionIterArg(operand->getOperandNumber());
+      operand->set(bufferization::MaterializeInDestinationOp::create(
+                       b, yield->getLoc(), copy, carried)
+                       .getResult());
+    }
+  });
+}
+
 struct LowerToLinalg : kvc::impl::LowerToLinalgBase<LowerToLinalg> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -84,6 +107,7 @@ struct LowerToLinalg : kvc::impl::LowerToLinalgBase<LowerToLinalg> {
     if (failed(checkPacking(module)))
       return signalPassFailure();
     addWeightArguments(module);
+    keepCarriedBuffers(module);
 
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
