@@ -18,15 +18,12 @@ static Value frequencies(KernelBuilder &b, RotaryOp op) {
   for (auto global : module.getOps<memref::GlobalOp>())
     if (global.getInitialValue() == Attribute(data))
       return memref::GetGlobalOp::create(b, type, global.getSymName());
-  memref::GlobalOp global;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module.getBody());
-    global = memref::GlobalOp::create(
-        b, "rotary_frequencies", b.getStringAttr("private"), type, data,
-        /*constant=*/true, /*alignment=*/IntegerAttr());
-  }
-  SymbolTable(module).insert(global);
+  // The symbol table gives it a name of its own before it stands in the module.
+  OpBuilder nowhere(b.getContext());
+  auto global = memref::GlobalOp::create(
+      nowhere, b.getLoc(), "rotary_frequencies", b.getStringAttr("private"),
+      type, data, /*constant=*/true, /*alignment=*/IntegerAttr());
+  SymbolTable(module).insert(global, module.getBody()->begin());
   return memref::GetGlobalOp::create(b, type, global.getSymName());
 }
 
