@@ -133,11 +133,14 @@ def ExportReference : Pass<"kvc-export-reference", "::mlir::ModuleOp"> {
     After `kvc-lower-to-linalg`, `@forward` takes the weights, tensors of tokens,
     sequences and outputs and the buffers of a cache, and gives logits and the
     cache. It becomes `kvc_forward_function` of runtime/include/kvc/abi.h: all
-    arguments are buffers, and the logits are written to one of them. Weights
-    are offsets in the code by then, so each `kvc.weight` goes.
+    arguments are buffers, and the logits are written to one of them, each NaN
+    as the same one. Weights are offsets in the code by then, so each
+    `kvc.weight` goes.
   }];
-  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {

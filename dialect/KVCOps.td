@@ -366,7 +366,7 @@ def KVC_AppendOp : KVC_CacheUpdateOp<"append", [KVC_Positioned]> {
   let description = [{
     Stores keys[n] and values[n] as `layer`'s key and value of
     `sequences[n]` at `positions[n]`, converted to the cache's element type
-    (f64 through f32 where that is narrower). Lengths change by `kvc.advance`
+    (f64 through f32 where that is narrower), each NaN as one and the same. Lengths change by `kvc.advance`
     only, after every layer has appended.
 
     Created by the front ends; lowered by `kvc-lower-to-linalg` and

@@ -21,13 +21,14 @@ void kvc::emitAppend(KernelBuilder &b, const CacheBuffers &cache, Value keys,
         Value to = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer, head,
                                        place, e);
         Value from = b.add(b.mul(head, keyWidth), e);
-        b.storeScalar(b.loadScalar(keys, {n, from}), page, to);
+        b.storeScalar(b.oneNaN(b.loadScalar(keys, {n, from})), page, to);
       });
       b.forEachRun(valueWidth, [&](Value e, int64_t count) {
         Value to = layout.emitValueIndex(b, b.getLoc(), cache.type, layer, head,
                                          place, e);
         Value from = b.add(b.mul(head, valueWidth), e);
-        b.storeLanes(b.loadLanes(values, {n, from}, count), page, to, count);
+        b.storeLanes(b.oneNaN(b.loadLanes(values, {n, from}, count)), page, to,
+                     count);
       });
     });
   });

@@ -72,6 +72,14 @@ Value KernelBuilder::convert(Value value, Type element) {
   return arith::TruncFOp::create(*this, like(element), value);
 }
 
+Value KernelBuilder::oneNaN(Value value) {
+  double quiet = std::numeric_limits<double>::quiet_NaN();
+  Value isNaN =
+      arith::CmpFOp::create(*this, arith::CmpFPredicate::UNO, value, value);
+  Value nan = isa<VectorType>(value.getType()) ? splat(quiet) : number(quiet);
+  return arith::SelectOp::create(*this, isNaN, nan, value);
+}
+
 Value KernelBuilder::max(Value a, Value b) {
   Value greater =
       arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b);

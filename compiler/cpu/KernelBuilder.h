@@ -93,6 +93,10 @@ public:
   // through f32, so that it is the same operation on every machine.
   Value convert(Value value, mlir::Type element);
 
+  // `value`, a scalar or vector, with one NaN in place of any: for what is stored
+  // where others see it, since machines and orders of operands give different ones.
+  Value oneNaN(Value value);
+
   // An activation of a scalar or vector.
   Value activate(Value x, Activation activation);
 

@@ -41,6 +41,7 @@ struct LinearKernel {
   std::optional<Activation> activation; // of the first
   mlir::Value residual;                 // or null; may be the output's buffer
   mlir::Value output;
+  bool isLogits; // the caller's: every NaN is the same
 };
 void emitLinear(KernelBuilder &b, const LinearKernel &kernel, TileShape tile);
 

@@ -143,6 +143,8 @@ void Tile::store(Value result, Value row, Value panel) {
     if (kernel.residual)
       sum = arith::AddFOp::create(
           b, b.loadLanes(kernel.residual, {row, column}, count), sum);
+    if (kernel.isLogits)
+      sum = b.oneNaN(sum);
     b.storeLanes(sum, kernel.output, {row, column}, count);
   };
   int64_t rest = columns() % kLanes;

@@ -111,6 +111,7 @@ void ForwardLowering::lowerLinear(
   kernel.output = residual && residual != input
                       ? reuseOrAllocate(b, result, residual)
                       : allocate(b, result, input);
+  kernel.isLogits = result == logits;
   emitLinear(b, kernel, tile);
 }
 

@@ -33,8 +33,8 @@ struct LowerAppend : CachePattern<AppendOp> {
                 b, rows, ValueRange{n, add(b, mul(b, head, width), e)});
             Value at = (type.getLayoutInterface().*
                         emitIndex)(b, b.getLoc(), type, layer, head, place, e);
-            memref::StoreOp::create(b, toFloat(b, x, type.getElementType()),
-                                    page, at);
+            memref::StoreOp::create(
+                b, toFloat(b, oneNaN(b, x), type.getElementType()), page, at);
           });
         };
         store(keys, type.getKeyWidth(), &LayoutAttrInterface::emitKeyIndex);

@@ -35,6 +35,14 @@ Value reference::toFloat(Emitter &b, Value value, Type type) {
   return arith::TruncFOp::create(b, type, value);
 }
 
+Value reference::oneNaN(Emitter &b, Value value) {
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+  Value nan = number(b, value.getType(),
+                     std::numeric_limits<double>::quiet_NaN());
+  return arith::SelectOp::create(b, isNaN, nan, value);
+}
+
 Value reference::toIndex(Emitter &b, Value value) {
   return arith::IndexCastOp::create(b, b.getIndexType(), value);
 }

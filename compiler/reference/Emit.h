@@ -16,6 +16,8 @@ Value number(Emitter &b, mlir::Type type, double value);
 // Converts between float types. A step from f64 to less than f32 goes through
 // f32, and one between f16 and bf16 too.
 Value toFloat(Emitter &b, Value value, mlir::Type type);
+// `value` with one NaN in place of any: for what is stored where others see it.
+Value oneNaN(Emitter &b, Value value);
 // Converts an integer to index, with its sign.
 Value toIndex(Emitter &b, Value value);
 // `tensor[indices]` as index, of a tensor of integers.

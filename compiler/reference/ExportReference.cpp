@@ -1,10 +1,13 @@
 // kvc-export-reference: see Passes.td.
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
+#include "compiler/reference/Emit.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace kvc {
@@ -78,9 +81,15 @@ struct ExportReference : kvc::impl::ExportReferenceBase<ExportReference> {
 
     Operation *terminator = body->getTerminator();
     b.setInsertionPoint(terminator);
+    Value result = terminator->getOperand(0);
+    result = reference::generic(
+        b, reference::rowsOf(b, result, logits), result,
+        b.getMultiDimIdentityMap(2), /*reductions=*/0,
+        [](reference::Emitter &b, ValueRange x) {
+          return reference::oneNaN(b, x[0]);
+        });
     auto write = bufferization::MaterializeInDestinationOp::create(
-        b, TypeRange(), terminator->getOperand(0),
-        viewLogits(b, exported, logits));
+        b, TypeRange(), result, viewLogits(b, exported, logits));
     write.setRestrict(true);
     write.setWritable(true);
     terminator->setOperands({});

@@ -44,7 +44,7 @@ class Description(ctypes.Structure):
         + [(name, int64) for name in ("vocab", "width", "layers", "heads", "kv_heads", "key_width",
                                       "value_width", "capacity")]
         + [("arithmetic", ctypes.c_int), ("cache_type", ctypes.c_int), ("layout", text)]
-        + [(name, int64) for name in ("positions_per_page", "pages_per_sequence", "page_bytes",
+        + [(name, int64) for name in ("exact", "positions_per_page", "pages_per_sequence", "page_bytes",
                                       "page_padding", "weights_bytes", "weights_padding",
                                       "max_tokens", "workspace_bytes", "kernels_count")]
         + [("kernels", ctypes.POINTER(Kernels))])
@@ -144,24 +144,12 @@ def oracle_cells(model, tokens):
 def run(library, weights, tokens, expected, tolerance, base):
     cache = Cache(library, base)
     kernels = library.kernels[library.kernels_count - 1]
-    function = ctypes.CFUNCTYPE(None, *[pointer] * 10)(kernels.forward)
-    executor = PARALLEL(last_first)
     everything = []
     for counts in STEPS:
         before, untouched = cache.window.copy(), cache.unwritten()
         step = [(s, int(cache.lengths[s]) + i) for s in (1, 0, 2) for i in range(counts[s])]
         cache.hold(cache.lengths + counts)
-        workspace, workspace_guard = guarded(library.workspace_bytes)
-        logits, logits_guard = guarded(len(step) * library.vocab * (8 if library.arithmetic == 0 else 4))
-        arrays = [
-            weights, cache.pool, cache.pages.reshape(-1), cache.lengths,
-            np.array([tokens[s][p] for s, p in step], np.int32), np.array([s for s, _ in step], np.int32),
-            np.arange(len(step), dtype=np.int64), logits.view(NUMPY[TYPES[library.arithmetic]]), workspace,
-        ]
-        buffers = [Buffer.of(array) for array in arrays]
-        function(*[ctypes.addressof(b) for b in buffers], ctypes.addressof(executor))
-        check_guard(*workspace_guard, "workspace")
-        check_guard(*logits_guard, "logits")
+        logits = call(library, kernels, weights, cache, [tokens[s][p] for s, p in step], [s for s, _ in step])
 
         cache.lengths += counts
         still = cache.unwritten()
@@ -177,7 +165,8 @@ def run(library, weights, tokens, expected, tolerance, base):
     return b"".join(everything) + cache.window.tobytes(), int(cache.lengths.sum())
 
 
-def main(path, directory, cache_type, tolerance):
+def open_library(directory):
+    """What kvc-opt wrote there: its description and its weights."""
     shared, = glob.glob(f"{directory}/lib*.so")
     name = os.path.basename(shared)[3:-3]
     accessor = ctypes.CDLL(shared)[f"{name}_library"]
@@ -189,7 +178,29 @@ def main(path, directory, cache_type, tolerance):
         data = np.frombuffer(file.read(), np.uint8)
     weights, _ = guarded(len(data))
     weights[:] = data
+    return library, weights
 
+
+def call(library, kernels, weights, cache, tokens, sequences):
+    """One step with a row of logits for each token, as bytes of the arithmetic's type."""
+    function = ctypes.CFUNCTYPE(None, *[pointer] * 10)(kernels.forward)
+    workspace, workspace_guard = guarded(library.workspace_bytes)
+    logits, logits_guard = guarded(len(tokens) * library.vocab * (8 if library.arithmetic == 0 else 4))
+    arrays = [
+        weights, cache.pool, cache.pages.reshape(-1), cache.lengths,
+        np.array(tokens, np.int32), np.array(sequences, np.int32),
+        np.arange(len(tokens), dtype=np.int64), logits.view(NUMPY[TYPES[library.arithmetic]]), workspace,
+    ]
+    buffers = [Buffer.of(array) for array in arrays]
+    executor = PARALLEL(last_first)
+    function(*[ctypes.addressof(b) for b in buffers], ctypes.addressof(executor))
+    check_guard(*workspace_guard, "workspace")
+    check_guard(*logits_guard, "logits")
+    return logits
+
+
+def main(path, directory, cache_type, tolerance):
+    library, weights = open_library(directory)
     model = read_model(path, None, cache_type)
     random = np.random.default_rng(2)
     tokens = [random.integers(0, library.vocab, sum(step[s] for step in STEPS)) for s in range(SEQUENCES)]
@@ -200,4 +211,5 @@ def main(path, directory, cache_type, tolerance):
     print(f"{library.layout.decode()}: keys and values of {positions} positions agree, and nothing else is written")
 
 
-main(*sys.argv[1:4], float(sys.argv[4]))
+if __name__ == "__main__":
+    main(*sys.argv[1:4], float(sys.argv[4]))

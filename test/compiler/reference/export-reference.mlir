@@ -11,7 +11,11 @@ kvc.weight @table : tensor<9x4xf32> from "table"
 // CHECK-SAME: %[[LOGITS:[^:]*]]: memref<?xf32>, %{{[^:]*}}: memref<?xi8>, %{{[^:]*}}: !llvm.ptr) attributes {llvm.emit_c_interface}
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x4xf32>, !cache) {
   // CHECK: bufferization.to_tensor %[[TOKENS]] restrict
-  // CHECK: %[[RESULT:.*]] = linalg.generic
+  // CHECK: %[[ROWS:.*]] = linalg.generic
+  // Every NaN is the same one.
+  // CHECK: %[[RESULT:.*]] = linalg.generic {{.*}} ins(%[[ROWS]] :
+  // CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[X:.*]], %[[X]] : f32
+  // CHECK: arith.select %[[NAN]], %{{.*}}, %[[X]] : f32
   %logits = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
   // CHECK: %[[M:.*]] = memref.dim %[[OUTPUTS]]
   // CHECK: %[[ROWS:.*]] = memref.reinterpret_cast %[[LOGITS]] to offset: [0], sizes: [%[[M]], 4], strides: [4, 1]
