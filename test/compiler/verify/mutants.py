@@ -1,6 +1,6 @@
-"""mutants.py FILE.mlir COUNT SEED FOLDER [OPTION]: whatever of a program's mutants
-kvc-opt (with OPTION, kvc-test-opt) accepts, by either lowering, must give the full prefix's
-bits.
+"""mutants.py FILE ACCEPTED SEED FOLDER [OPTION]: whatever of a program's mutants
+the compiler (with OPTION) accepts, by either lowering, must give the full prefix's
+bits. Goes on until so many are accepted.
 
 A mutant has one to three changes: another value as an operand, a line moved,
 written twice or left out, another number. Memory is NaN where nobody wrote.
@@ -47,14 +47,14 @@ def run(*command):
 
 
 def main():
-    source, count, seed, folder, *option = sys.argv[1:]
-    count, seed = int(count), int(seed)
-    rng = random.Random(seed)
+    source, wanted, seed, folder, *option = sys.argv[1:]
+    rng = random.Random(int(seed))
     with open(source) as file:
         text = file.read()
     compiler = "kvc-test-opt" if option else "kvc-opt"
     accepted = rejected = 0
-    for number in range(count):
+    while accepted < int(wanted):
+        number = accepted + rejected
         mutant, out = f"{folder}/mutant.mlir", f"{folder}/out"
         with open(mutant, "w") as file:
             file.write(mutate(text, rng))
