@@ -51,6 +51,7 @@ private:
   LogicalResult load();
   LogicalResult runPasses(ModuleOp target,
                           llvm::function_ref<void(OpPassManager &)> build);
+  void identify();
   LogicalResult describe();
   // One level's code of a copy of `module`, which is in the fused form.
   FailureOr<LevelCode> compileLevel(const TargetDescription &target,
@@ -133,7 +134,16 @@ Compilation::runPasses(ModuleOp target,
   return pm.run(target);
 }
 
-// What the library will say of itself, from the module before it is lowered.
+// The identity's text: of the model as it is written, and without where its
+// weights come from, which is not what it is.
+void Compilation::identify() {
+  llvm::raw_string_ostream os(architecture);
+  OwningOpRef<ModuleOp> copy(module->clone());
+  (*copy)->removeAttr(kWeightsAttr);
+  copy->print(os);
+}
+
+// What the library will say of itself, from the verified module.
 LogicalResult Compilation::describe() {
   func::FuncOp forward = lookupForward(*module);
   auto named = module->getSymName();
@@ -141,8 +151,6 @@ LogicalResult Compilation::describe() {
     return module->emitError()
            << "expected a module with a name and a function @forward(tokens, "
               "sequences, outputs, cache) -> (logits, cache)";
-  if (failed(verifyForwardSignature(forward)))
-    return failure();
   library.name = named->str();
   // It names files, symbols and macros.
   StringRef name = library.name;
@@ -167,11 +175,6 @@ LogicalResult Compilation::describe() {
     library.width = rows.getDimSize(1);
   });
   library.maxTokens = kMaxTokens;
-  // Where the weights come from is not what the model is.
-  llvm::raw_string_ostream os(architecture);
-  OwningOpRef<ModuleOp> copy(module->clone());
-  (*copy)->removeAttr(kWeightsAttr);
-  copy->print(os);
   return success();
 }
 
@@ -303,23 +306,14 @@ LogicalResult Compilation::run() {
   if (options.stage == Stage::KVC)
     return writeText(
         [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
-  if (failed(describe()))
-    return failure();
+  identify();
 
   bool reference =
       options.stage == Stage::Reference || options.stage == Stage::Linalg;
-  // @forward is the entry; the other functions are its parts.
-  for (auto function : module->getOps<func::FuncOp>())
-    if (function.getName() != kForward)
-      function.setPrivate();
   if (failed(runPasses(*module, [&](OpPassManager &pm) {
-        if (!options.skipCacheContract)
-          pm.addPass(createVerifyCacheContract());
-        pm.addPass(createInlinerPass());
-        pm.addPass(createSymbolDCEPass());
-        if (!options.skipForward)
-          pm.addPass(createVerifyForward());
-      })))
+        buildVerifyPipeline(pm, !options.skipCacheContract, !options.skipForward);
+      })) ||
+      failed(describe()))
     return failure();
   if (!reference && failed(runPasses(*module, buildFusedPipeline)))
     return failure();

@@ -8,29 +8,54 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Inline : Pass<"kvc-inline", "::mlir::ModuleOp"> {
+  let summary = "puts functions in the place of their calls";
+  let description = [{
+    A module with a function `@forward` is a program whose entry that is: the
+    others become private. In every function that isn't private, calls of functions
+    of one block are inlined, and calls in these. A function that calls itself,
+    more than 64 inside of each other and more than 65536 ops in the place of calls
+    are errors. `symbol-dce` removes what is left.
+
+    ```mlir
+    func.func private @layer(%x: !rows) -> !rows {         // before
+      %h = kvc.activate %x relu : !rows
+      return %h : !rows
+    }
+    func.func @forward(...) {
+      %y = call @layer(%x) : (!rows) -> !rows
+    func.func @forward(...) {                              // after
+      %h = kvc.activate %x relu : !rows
+    ```
+    Each op keeps its location and, behind it, that of the call.
+  }];
+}
+
 def VerifyCacheContract : Pass<"kvc-verify-cache-contract", "::mlir::ModuleOp"> {
   let summary = "rejects programs that break the contract of the KV cache";
   let description = [{
-    docs/cache-contract.md has the mistakes that this pass finds. It follows
-    caches, positions and layers through calls, `scf.for` and `scf.if`; what it
-    can't follow (unstructured control flow, a function without a body, a layer
-    that isn't known) is an error that says so.
+    docs/cache-contract.md has the mistakes that this pass finds. It follows each
+    function that isn't private as it runs: loops iteration by iteration, of an
+    `scf.if` the branch that runs. So bounds, conditions and layers are constants, or
+    made of such by arithmetic of type index; ops of a step under others, a call
+    (`kvc-inline` comes before), values in memory and more than 2^20 ops are errors
+    that say so.
 
-    A cache value is consumed by the op that makes the next one (append,
-    advance, truncate, fork, reorder, a call or loop that takes it and gives
-    one); reading is free. Because of this check the lowerings update caches in
-    place. Positions are what rotary, append and attend take as such, and the
-    ids of a `kvc.embed` that are i64 (tokens are i32).
+    A cache value is consumed by the op that makes the next one (append, advance,
+    truncate, fork, reorder), or that hands it on (a loop, a terminator); reading is
+    free. Because of this check the lowerings update caches in place. Positions are
+    what rotary, append and attend take as such, and the ids of a `kvc.embed` that
+    are i64 (tokens are i32).
 
     A step: `kvc.positions` of a cache, one `kvc.append` to each layer at these
     positions, each before the `kvc.attend`s to the layer, one `kvc.advance`. Rows
     that were made at positions, by rotary, by embedding them or of rows that were,
-    are appended and attended at the same positions. A function that others can
-    call starts and ends between two steps. Each op of a step is reached from such
-    a function, or never runs.
+    are appended and attended at the same positions. A layer is one of the cache
+    and of the weights that it indexes. A function starts and ends between two
+    steps.
 
-    `kvc.exact` on a function or the module asks for attention over the full
-    prefix: layouts that forget are errors there.
+    A layout that forgets positions is an error, except in a function with the
+    attribute `kvc.inexact`: its attention isn't over the full prefix.
   }];
 }
 
@@ -38,16 +63,17 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
   let summary = "checks that @forward stays inside what the runtime checks";
   let description = [{
     Generated code indexes memory without checks; the runtime's plan checks the
-    arguments of a call. So in `@forward`, inlined: sequences are its argument 1,
-    token ids its argument 0, selected rows its argument 2; positions come from
-    `kvc.positions`; a layer is a constant, the variable of a loop with constant
-    bounds or a sum of these, within the layers of the cache and of the weights; a
-    token table has a row for each logit and a position table one for each position
-    of the capacity; rotary angles are below 2^30, up to where sines are right;
-    every tensor has a row a token or a row an output, and no op mixes the two; ops
-    are those of kvc, those of arith and math that work element by element and that
-    no number stops, `scf.for` and `scf.if`; and lengths change by one `kvc.advance`
-    of the returned cache, and in no other way.
+    arguments of a call. So in `@forward`, after `kvc-inline` and beside the cache
+    contract: sequences are its argument 1, token ids its argument 0, selected rows
+    its argument 2; positions come from `kvc.positions`; a token table has a row for
+    each logit; rotary angles are below 2^30, up to where sines are right; every
+    tensor has a row a token or a row an output, and no op mixes the two; rows are
+    of the logits' type; and lengths change by one `kvc.advance` of the returned
+    cache, and in no other way.
+
+    What it may use is what both lowerings know (`verify/ForwardOps.h`): ops of kvc
+    but truncate, fork and reorder, arithmetic on rows and on indices, `scf.for` over
+    indices and `scf.if`.
   }];
 }
 

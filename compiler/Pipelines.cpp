@@ -13,6 +13,16 @@
 using namespace mlir;
 using namespace kvc;
 
+void kvc::buildVerifyPipeline(OpPassManager &pm, bool checksContract,
+                              bool checksForward) {
+  pm.addPass(createInline());
+  pm.addPass(createSymbolDCEPass());
+  if (checksContract)
+    pm.addPass(createVerifyCacheContract());
+  if (checksForward)
+    pm.addPass(createVerifyForward());
+}
+
 void kvc::buildFusedPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createDeferCommit());
@@ -56,8 +66,6 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
 }
 
 void kvc::buildLinalgPipeline(OpPassManager &pm) {
-  pm.addPass(createInlinerPass());
-  pm.addPass(createSymbolDCEPass());
   pm.addPass(createDeferCommit());
   PackWeightsOptions rowMajor;
   rowMajor.panel = 0;
@@ -105,14 +113,18 @@ void kvc::buildReferencePipeline(OpPassManager &pm) {
 }
 
 void kvc::registerReferencePipelines() {
-  PassPipelineRegistration<>("kvc-linalg-pipeline",
-                             "the reference lowering down to linalg on tensors",
-                             buildLinalgPipeline);
-  PassPipelineRegistration<>(
-      "kvc-reference-buffers-pipeline",
+  using Build = void (*)(OpPassManager &);
+  auto add = [](StringRef name, StringRef description, Build build) {
+    PassPipelineRegistration<>(name, description, [build](OpPassManager &pm) {
+      buildVerifyPipeline(pm, /*checksContract=*/false, /*checksForward=*/false);
+      build(pm);
+    });
+  };
+  add("kvc-linalg-pipeline", "the reference lowering down to linalg on tensors",
+      buildLinalgPipeline);
+  add("kvc-reference-buffers-pipeline",
       "the reference lowering down to linalg and loops on buffers",
       buildReferenceBuffersPipeline);
-  PassPipelineRegistration<>("kvc-reference-pipeline",
-                             "the reference lowering down to LLVM",
-                             buildReferencePipeline);
+  add("kvc-reference-pipeline", "the reference lowering down to LLVM",
+      buildReferencePipeline);
 }

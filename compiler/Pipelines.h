@@ -12,8 +12,13 @@ namespace kvc {
 // runtime cuts longer calls, which changes no bit.
 inline constexpr int64_t kMaxTokens = 512;
 
-// From a module whose cache uses are verified and whose layers are inlined in
-// `@forward` to the fused form (`--emit=fused`), each weight in its place.
+// From a module as it is written to the verified one: @forward alone, without
+// calls. A test may compile what a verifier rejects.
+void buildVerifyPipeline(mlir::OpPassManager &pm, bool checksContract = true,
+                         bool checksForward = true);
+
+// From the verified module to the fused form (`--emit=fused`), each weight in its
+// place.
 void buildFusedPipeline(mlir::OpPassManager &pm);
 
 // From the fused form to vectors and loops over buffers (part of
@@ -24,8 +29,8 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
 // From vectors and loops to the LLVM dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm);
 
-// The reference lowering: from a verified kvc module with functions for layers to linalg on tensors,
-// each weight at its row-major place in the packed file.
+// The reference lowering: from the verified module to linalg on tensors, each
+// weight at its row-major place in the packed file.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 
 // The same, and on until `@forward`, with the signature of
@@ -36,7 +41,7 @@ void buildReferenceBuffersPipeline(mlir::OpPassManager &pm);
 void buildReferencePipeline(mlir::OpPassManager &pm);
 
 // Registers the three as kvc-linalg-pipeline, kvc-reference-buffers-pipeline
-// and kvc-reference-pipeline.
+// and kvc-reference-pipeline, each from calls that are inlined first.
 void registerReferencePipelines();
 
 } // namespace kvc

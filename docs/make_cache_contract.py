@@ -14,18 +14,18 @@ import tempfile
 
 HEAD = """# The cache contract
 
-`kvc-verify-cache-contract` runs in every compilation, before anything is
-lowered. It follows each cache value, the origin of each position and the layers
-of each step through calls, `scf.for` and `scf.if`. What it can't follow is an
-error that says what; no program passes unseen: a cache comes from an argument,
-and each op of a step is reached from a function that others can call, or that
-nobody calls.
+`kvc-verify-cache-contract` runs in every compilation, after calls are inlined and
+before anything else. It follows each function as it runs: each cache value, the
+origin of each position and the layers of each step, iteration by iteration through
+`scf.for`, and through the branch of an `scf.if` that runs. Bounds, conditions and
+layers are constants or made of them. What it can't follow is an error that says
+what: no program passes unseen.
 
 A step is a `kvc.positions` of a cache, one `kvc.append` to each layer at these
 positions, before the `kvc.attend`s that read the layer, and one `kvc.advance`.
 Keys, values and queries that were rotated or embedded at positions were so at
 those of the step, too. What a function without a body gives is taken as new.
-A function that others can call starts and ends between two steps.
+A function starts and ends between two steps.
 
 This page is made by `docs/make_cache_contract.py` from the programs in
 `test/compiler/verify/contract`, and a test compares it with what the tool

@@ -2,7 +2,6 @@
 // written as a kernel (Kernels.h) from buffers into a buffer.
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
-#include "compiler/verify/VerifyForward.h"
 #include "compiler/cpu/Kernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -275,7 +274,7 @@ LogicalResult ForwardLowering::lowerLoop(KernelBuilder &b, scf::ForOp loop) {
 }
 
 LogicalResult ForwardLowering::run() {
-  if (failed(verifyForward(forward)))
+  if (failed(verifyForwardSignature(forward)))
     return failure();
   Block &body = forward.getBody().front();
   logits = body.getTerminator()->getOperand(0);

@@ -229,17 +229,6 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 8, value 8, f16, #kvc.contiguous>
 kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
-// expected-error@+1 {{expected the logits of @forward to be those of the rows that a kvc.select takes by its argument `outputs`}}
-func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
-  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
-  %y = kvc.linear %x by @table : tensor<?x16xf32> -> tensor<?x16xf32>
-  return %y, %cache : tensor<?x16xf32>, !cache
-}
-
-// -----
-
-!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 8, value 8, f16, #kvc.contiguous>
-kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
   %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
   %chosen = kvc.select %x rows %outputs : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x16xf32>

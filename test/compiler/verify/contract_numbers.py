@@ -19,7 +19,7 @@ TOKENS = [1, 7, 3, 3, 0, 8]
 
 MODULE = """
 !cache = {cache}
-module attributes {{kvc.exact}} {{
+module {{
   kvc.weight @p : tensor<{rows}x4xf64> from "p"
   kvc.weight @q : tensor<9x4xf64> from "q"
   kvc.weight @k : tensor<9x4xf64> from "k"
@@ -108,7 +108,7 @@ MISTAKES = {
         "a second one to layer 0"),
     # A single token leaves layer 1 out.
     6: (TWO + LAYER_1.replace("%second", "%last").replace("%b", "%y"), TWO + EARLY_EXIT,
-        "in one branch only"),
+        "under scf.for and scf.if whose numbers are constants"),
     7: (ONE, JOINED + append("%last", "%cache", "%j") + attend("%y", "%last"),
         "joined along the width to be whole heads"),
     9: (TABLE, TABLE, "expected a position table"),

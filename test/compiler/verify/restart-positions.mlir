@@ -11,7 +11,7 @@ func.func @step(%k: tensor<?x4xf32>, %layer: index, %s: tensor<?xi32>, %cache: !
   // CHECK-NOT: kvc.positions
   // CHECK: %[[P:.*]] = scf.for
   // CHECK: kvc.append {{.*}} at %[[P]]
-  // REJECTED: 'kvc.append' op expected positions that kvc.positions made from the lengths of the cache, but got the result of tensor.insert
+  // REJECTED: 'kvc.append' op expected positions that kvc.positions made from the lengths of the cache, but got the result of scf.for
   // COMPILED-NOT: kvc.append
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
   %next = kvc.append %k, %k to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>

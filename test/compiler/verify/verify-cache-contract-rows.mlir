@@ -1,11 +1,12 @@
 // What rows are made of: positions at which they were rotated or embedded, which
 // are those of the step that takes them, and joins along the width.
-// RUN: kvc-opt %s --kvc-verify-cache-contract --split-input-file --verify-diagnostics
+// RUN: kvc-opt %s --kvc-inline --kvc-verify-cache-contract --split-input-file --verify-diagnostics
 
 // Rotated before a loop of steps: positions restart in each.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @hoisted(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+func.func @hoisted(%k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %n = arith.constant 2 : index
   %1 = arith.constant 1 : index
   // expected-note@+1 {{made at these positions}}
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
@@ -25,8 +26,9 @@ func.func @hoisted(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !c
 
 // Rotated in the iteration before, and carried by the loop.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @carried(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+func.func @carried(%k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %n = arith.constant 2 : index
   %1 = arith.constant 1 : index
   %last:2 = scf.for %i = %0 to %n step %1 iter_args(%x = %k, %c = %cache) -> (tensor<?x4xf32>, !cache) {
     // expected-note@+2 {{hint: make them at %1}}
@@ -85,8 +87,9 @@ func.func @other_sequences(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %t: tensor<?x
 kvc.weight @position_table : tensor<20x4xf32> from "positions"
 kvc.weight @norm : tensor<4xf32> from "norm"
 kvc.weight @key : tensor<4x4xf32> from "key"
-func.func @embedded(%which: i1, %x: tensor<?x4xf32>, %s: tensor<?xi32>, %a: !cache, %b: !cache) -> !cache {
+func.func @embedded(%x: tensor<?x4xf32>, %s: tensor<?xi32>, %a: !cache, %b: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %which = arith.constant false
   // expected-note@+1 {{made at these positions}}
   %p = kvc.positions %a of %s : !cache, tensor<?xi32> -> tensor<?xi64>
   // expected-note@+1 {{hint: make them at %1}}
@@ -173,34 +176,12 @@ func.func @join_and_add(%old: tensor<?x2xf32>, %new: tensor<?x2xf32>, %v: tensor
 
 // -----
 
-// In a function that can't be entered.
-!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func private @join(%x: tensor<?x2xf32>) -> tensor<?x4xf32> {
-  cf.br ^next
-^next:
-  // expected-note@+2 {{joined along the width here}}
-  // expected-note@-4 {{hint: tokens are rows: append %arg0}}
-  %j = tensor.concat dim(1) %x, %x : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
-  return %j : tensor<?x4xf32>
-}
-func.func @join_in_blocks(%x: tensor<?x2xf32>, %v: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
-  %0 = arith.constant 0 : index
-  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
-  %k = call @join(%x) : (tensor<?x2xf32>) -> tensor<?x4xf32>
-  // expected-error@+1 {{expected keys joined along the width to be whole heads of 4, but got a piece of width 2}}
-  %next = kvc.append %k, %v to %cache layer %0 at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
-  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
-  return %after : !cache
-}
-
-// -----
-
 // Memory isn't followed.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @in_memory(%x: tensor<?x4xf32>, %memory: memref<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) {
   %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
   %r = kvc.rotary %x at %p head_dim 4 dims 4 theta 1.0e+04 : tensor<?x4xf32>, tensor<?xi64>
-  // expected-error@+1 {{'bufferization.materialize_in_destination' op expected rows of a step in tensors, so that they can be followed, but got some in memory}}
+  // expected-error@+1 {{'bufferization.materialize_in_destination' op expected rows of a step in tensors, so that they can be followed, but got memory}}
   bufferization.materialize_in_destination %r in writable %memory : (tensor<?x4xf32>, memref<?x4xf32>) -> ()
   return
 }
@@ -244,8 +225,10 @@ func.func private @step(%tokens: tensor<?xi32>, %s: tensor<?xi32>, %cache: !cach
   %after = kvc.advance %next by %s : !cache, tensor<?xi32>
   return %y, %after : tensor<?x4xf32>, !cache
 }
-func.func @speculate(%n: index, %m: index, %tokens: tensor<?xi32>, %s: tensor<?xi32>, %draft: !cache, %target: !cache) -> (!cache, !cache) {
+func.func @speculate(%tokens: tensor<?xi32>, %s: tensor<?xi32>, %draft: !cache, %target: !cache) -> (!cache, !cache) {
   %0 = arith.constant 0 : index
+  %n = arith.constant 3 : index
+  %m = arith.constant 2 : index
   %1 = arith.constant 1 : index
   %last:3 = scf.for %i = %0 to %n step %1 iter_args(%t = %tokens, %d = %draft, %c = %target) -> (tensor<?xi32>, !cache, !cache) {
     %guessed:2 = scf.for %j = %0 to %m step %1 iter_args(%u = %t, %e = %d) -> (tensor<?xi32>, !cache) {
@@ -269,8 +252,9 @@ func.func @speculate(%n: index, %m: index, %tokens: tensor<?xi32>, %s: tensor<?x
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 kvc.weight @position_table : tensor<20x4xf32> from "positions"
 func.func private @score(tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<4xi32>)
-func.func @beams(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
+func.func @beams(%k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %n = arith.constant 5 : index
   %1 = arith.constant 1 : index
   %last:2 = scf.for %i = %0 to %n step %1 iter_args(%x = %k, %c = %cache) -> (tensor<?x4xf32>, !cache) {
     %p = kvc.positions %c of %s : !cache, tensor<?xi32> -> tensor<?xi64>
@@ -291,8 +275,9 @@ func.func @beams(%n: index, %k: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cac
 
 // Accepted: a prompt in chunks, rotated chunk by chunk.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @chunks(%n: index, %all: tensor<?x4xf32>, %sequence: i32, %cache: !cache) -> !cache {
+func.func @chunks(%all: tensor<?x4xf32>, %sequence: i32, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %n = arith.constant 8 : index
   %2 = arith.constant 2 : index
   %last = scf.for %i = %0 to %n step %2 iter_args(%c = %cache) -> !cache {
     %x = tensor.extract_slice %all[%i, 0] [2, 4] [1, 1] : tensor<?x4xf32> to tensor<2x4xf32>
@@ -313,8 +298,9 @@ func.func @chunks(%n: index, %all: tensor<?x4xf32>, %sequence: i32, %cache: !cac
 // Accepted: the next tokens are chosen by this step's rows, and their rows read
 // from a table without an op of kvc.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
-func.func @greedy(%n: index, %table: tensor<9x4xf32>, %first: tensor<1xi32>, %cache: !cache) -> !cache {
+func.func @greedy(%table: tensor<9x4xf32>, %first: tensor<1xi32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index
+  %n = arith.constant 5 : index
   %1 = arith.constant 1 : index
   %s = arith.constant dense<0> : tensor<1xi32>
   %last:2 = scf.for %i = %0 to %n step %1 iter_args(%token = %first, %c = %cache) -> (tensor<1xi32>, !cache) {

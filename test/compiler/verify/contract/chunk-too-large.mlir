@@ -2,10 +2,9 @@
 
 // Mistake 8: a chunk larger than capacity.
 // Here the third chunk of a loop has no room. Found are the tokens that a program
-// gives to one sequence for certain: by constants, splats and what is joined of
-// them, in step after step (in the first of a loop too long to be followed step
-// by step). Where lengths, counts or sequences are known to the
-// caller alone, the plan of each call finds it (KVC_OUT_OF_CAPACITY).
+// gives to one sequence for certain, by constants and splats, in step after step.
+// Where lengths, counts or sequences are known to the caller alone, the plan of
+// each call finds it (KVC_OUT_OF_CAPACITY).
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 7, key 4, value 4, f32, #kvc.contiguous>
 func.func @prompt(%k: tensor<3x4xf32>, %cache: !cache) -> !cache {
   %0 = arith.constant 0 : index

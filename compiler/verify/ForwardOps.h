@@ -1,0 +1,52 @@
+// The ops that @forward may use. kvc-verify-forward lets no other pass, and both
+// lowerings lower each of these.
+#ifndef KVC_COMPILER_VERIFY_FORWARDOPS_H
+#define KVC_COMPILER_VERIFY_FORWARDOPS_H
+
+#include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace kvc {
+
+// Arithmetic on rows, element by element.
+inline bool isRowArithmetic(mlir::Operation *op) {
+  using namespace mlir::arith;
+  return mlir::isa<AddFOp, SubFOp, MulFOp, DivFOp, NegFOp, MaximumFOp,
+                   MinimumFOp>(op) &&
+         mlir::isa<mlir::RankedTensorType>(op->getResult(0).getType()) &&
+         mlir::cast<ArithFastMathInterface>(op).getFastMathFlagsAttr().getValue() ==
+             FastMathFlags::none;
+}
+
+// Constants, arithmetic and comparisons of type index, and the conditions that
+// comparisons give.
+inline bool isIndexArithmetic(mlir::Operation *op) {
+  using namespace mlir::arith;
+  if (mlir::isa<ConstantOp>(op))
+    return op->getResult(0).getType().isIndex() ||
+           op->getResult(0).getType().isInteger(1);
+  return mlir::isa<AddIOp, SubIOp, MulIOp, CmpIOp>(op) &&
+         op->getOperand(0).getType().isIndex();
+}
+
+// Loops over indices and branches, which hand on rows and caches.
+inline bool isForwardControl(mlir::Operation *op) {
+  auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
+  if (!mlir::isa<mlir::scf::IfOp>(op) &&
+      !(loop && loop.getInductionVar().getType().isIndex() &&
+        !loop.getUnsignedCmp()))
+    return false;
+  return llvm::all_of(op->getResultTypes(),
+                      llvm::IsaPred<mlir::RankedTensorType, CacheType>);
+}
+
+inline bool isForwardOp(mlir::Operation *op) {
+  if (mlir::isa_and_nonnull<KVCDialect>(op->getDialect()))
+    return !mlir::isa<TruncateOp, ForkOp, ReorderOp>(op);
+  return isForwardControl(op) || isIndexArithmetic(op) || isRowArithmetic(op);
+}
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_VERIFY_FORWARDOPS_H
