@@ -19,7 +19,7 @@
 !cache = !kvc.cache<layers 2, kv_heads 4, capacity 40, key 1, value 1, STORED, #kvc.contiguous>
 !rows = tensor<?x4xARITHMETIC>
 !logits = tensor<?x19xARITHMETIC>
-module @m attributes {kvc.weights = "random:7"} {
+module @overflow attributes {kvc.weights = "random:7"} {
   kvc.weight @table : tensor<19x4xARITHMETIC> from "table"
   kvc.weight @norm : tensor<4xARITHMETIC> from "norm"
   kvc.weight @q : tensor<2x4x4xARITHMETIC> from "{}.q"

@@ -27,7 +27,7 @@
 
 !cache = !kvc.cache<layers 3, kv_heads 1, capacity 16, key 4, value 4, f64, #kvc.contiguous>
 !rows = tensor<?x4xf64>
-module @m attributes {kvc.weights = "random:7"} {
+module @carried attributes {kvc.weights = "random:7"} {
   kvc.weight @table : tensor<5x4xf64> from "table"
   kvc.weight @w : tensor<4x4xf64> from "w"
   func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf64>, !cache) {
