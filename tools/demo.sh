@@ -18,6 +18,7 @@ compile() {
     [[ $library -nt $1 && $library -nt build/bin/kvc-opt ]] && return
   done
   say "compiling $1 to $2"
+  rm -rf "$2"
   build/bin/kvc-opt "$1" -o "$2"
 }
 
