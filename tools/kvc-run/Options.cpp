@@ -259,7 +259,9 @@ Options parseOptions(int argc, char **argv) {
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
     if (name.empty() || name[0] != '-') {
-      if (!options.directory.empty() || name.empty())
+      if (name.empty())
+        die("expected a directory, but got an empty name");
+      if (!options.directory.empty())
         die("expected one directory, but got %s too", argv[i]);
       options.directory = name;
       continue;
