@@ -324,8 +324,7 @@ LogicalResult Compilation::emitLibrary() {
   library.weights = *packed;
   if (llvm::Error error = writeLibrary(directory.path(), library, levels))
     return fail(directory.describe(std::move(error)));
-  if (llvm::Error error = copyTokenizer(options.model, options.output,
-                                        directory.path()))
+  if (llvm::Error error = copyTokenizer(options.model, directory.path()))
     return fail(directory.describe(std::move(error)));
   if (llvm::Error error = directory.publish())
     return fail(directory.describe(std::move(error)));

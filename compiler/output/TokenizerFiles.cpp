@@ -20,11 +20,9 @@ static constexpr llvm::StringRef files[] = {
     "chat_template.jinja", "config.json",
     "tokenizer.gguf",      "generation_config.json"};
 
-llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
-                               llvm::StringRef staging) {
+llvm::Error kvc::copyTokenizer(llvm::StringRef model,
+                               llvm::StringRef directory) {
   if (llvm::sys::fs::is_directory(model)) {
-    if (llvm::sys::fs::equivalent(model, directory))
-      return llvm::Error::success();
     for (llvm::StringRef name : files) {
       std::string from = inFolder(model, name);
       // A link that leads nowhere is not missed.
@@ -36,7 +34,7 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
       if (!text)
         return text.takeError();
       if (llvm::Error error =
-              writeFile(inFolder(staging, name), (*text)->getBuffer()))
+              writeFile(inFolder(directory, name), (*text)->getBuffer()))
         return error;
     }
     return llvm::Error::success();
@@ -51,5 +49,5 @@ llvm::Error kvc::copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
     return metadata.takeError();
   if (metadata->empty())
     return llvm::Error::success();
-  return writeFile(inFolder(staging, "tokenizer.gguf"), *metadata);
+  return writeFile(inFolder(directory, "tokenizer.gguf"), *metadata);
 }

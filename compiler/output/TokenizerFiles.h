@@ -7,12 +7,10 @@
 
 namespace kvc {
 
-// Writes to `staging` what the model at `model` says of its tokenizer, to be
-// published in `directory`: a Hugging Face directory's files that
-// kvc_tokenizer_open reads (none where it is `directory` itself), or
+// Copies the tokenizer of the model at `model` into `directory`, if it has one:
+// the files of a Hugging Face directory that kvc_tokenizer_open reads, or
 // tokenizer.gguf, the metadata of a GGUF file.
-llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory,
-                          llvm::StringRef staging);
+llvm::Error copyTokenizer(llvm::StringRef model, llvm::StringRef directory);
 
 } // namespace kvc
 

@@ -62,7 +62,7 @@ static const char convert[] =
   // A zip archive, or a pickle.
   if (beginsWith(begin, "PK\3\4") || beginsWith(begin, "\x80\x02"))
     reject(path, "PyTorch's weights", convert);
-  if (endsWith(name, ".so") || endsWith(name, ".a"))
+  if (name.find(".so") != name.npos || endsWith(name, ".a"))
     reject(path, "a library", "give " + folder);
   reject(path, "a file", "see kvc-run --help");
 }
