@@ -11,6 +11,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
 
 namespace kvc {
 class LayoutAttrInterface; // named by CacheType, defined below
@@ -19,6 +20,9 @@ class LayoutAttrInterface; // named by CacheType, defined below
 // order in which numbers are added, so a constant of the program and never of
 // the machine.
 inline constexpr int64_t kLanes = 16;
+
+// The largest memory that a type may ask for, with room for rounding up in 64 bits.
+inline constexpr int64_t kMaxBytes = int64_t(1) << 56;
 
 // The module attribute that says where weights come from: a path, or
 // "random:<seed>".
@@ -31,6 +35,10 @@ struct WeightUse {
   mlir::FlatSymbolRefAttr symbol;
   llvm::SmallVector<int64_t, 2> shape;
 };
+// Whether a number is above 0 and finite, also when it is rounded to f32.
+inline bool isPositive(double number) {
+  return float(number) > 0 && std::isfinite(float(number));
+}
 } // namespace kvc
 
 #include "dialect/KVCDialect.h.inc"

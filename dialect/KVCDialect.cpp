@@ -79,7 +79,7 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
   bool overflow = llvm::AddOverflow(keyWidth, valueWidth, width);
   for (int64_t factor : {layers, kvHeads, width, capacity})
     overflow |= llvm::MulOverflow(bytes, factor, bytes);
-  if (overflow || bytes > (int64_t(1) << 56))
+  if (overflow || bytes > kMaxBytes)
     return emitError() << "expected a sequence of a cache to have at most 2^56 "
                           "bytes, but the product of layers, KV heads, widths, "
                           "capacity and element size is larger";
@@ -88,6 +88,12 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected the layout of a cache to be a layout "
                           "attribute such as #kvc.contiguous, but got "
                        << layout;
+  // C5: the same for a page, which may hold more than a sequence can have.
+  int64_t page = cast<LayoutAttrInterface>(layout).getPositionsPerPage(capacity);
+  if (llvm::MulOverflow(bytes / capacity, page, bytes) || bytes > kMaxBytes)
+    return emitError() << "expected a page of a cache to have at most 2^56 "
+                          "bytes, but its "
+                       << page << " positions have more";
   return success();
 }
 
@@ -101,6 +107,19 @@ int64_t CacheType::getBytesPerPosition() const {
 }
 
 int64_t CacheType::getPagesPerSequence() const {
-  return llvm::divideCeil(getCapacity(),
-                          getLayoutInterface().getPositionsPerPage(*this));
+  return llvm::divideCeil(getCapacity(), getPositionsPerPage());
+}
+
+int64_t CacheType::getPositionsPerPage() const {
+  return getLayoutInterface().getPositionsPerPage(getCapacity());
+}
+
+LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t offset, int64_t panel) {
+  // C1: not negative.
+  if (offset < 0 || panel < 0)
+    return emitError() << "expected the offset and the panel of a packing not "
+                          "to be negative, but got "
+                       << offset << " and " << panel;
+  return success();
 }

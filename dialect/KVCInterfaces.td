@@ -14,36 +14,40 @@ def KVC_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
   let description = [{
     The memory of a cache is a pool of pages. A page holds a fixed number of
     consecutive positions of one sequence, for every layer and KV head, keys
-    first and then values. A sequence owns a list of pages; position p stands in
-    page p / positionsPerPage, at place p mod positionsPerPage.
+    first and then values. A sequence owns a list of pages; position p is the
+    p mod positionsPerPage-th of page p / positionsPerPage.
 
     What every layout promises to the code that reads it:
     - positionsPerPage is a multiple of 16 (`kLanes`);
-    - the 16 keys at places 16g to 16g+15 stand with their elements interleaved:
+    - the keys 16g to 16g+15 of a page stand with their elements interleaved:
       element e of all 16 is contiguous, so that scores need no horizontal add;
     - the elements of one value are contiguous.
   }];
   let methods = [
-    InterfaceMethod<"Positions that one page holds; a multiple of 16.",
-      "int64_t", "getPositionsPerPage", (ins "::kvc::CacheType":$cache)>,
+    InterfaceMethod<[{
+        Positions that one page holds, where a sequence has `capacity` of them
+        at most; a multiple of 16.
+      }],
+      "int64_t", "getPositionsPerPage", (ins "int64_t":$capacity)>,
     InterfaceMethod<"Bytes of one page, padding included.",
       "int64_t", "getPageBytes", (ins "::kvc::CacheType":$cache)>,
     InterfaceMethod<"Bytes of one page that can hold no position of the cache.",
       "int64_t", "getPagePadding", (ins "::kvc::CacheType":$cache)>,
     InterfaceMethod<[{
         The index, in elements from the page's start, of element `element` of
-        the key at place `place` for `layer` and `head`. All are of index type.
+        the key of the page's position `inPage` (from 0) for `layer` and `head`.
+        All are of index type.
       }],
       "::mlir::Value", "emitKeyIndex",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
            "::kvc::CacheType":$cache, "::mlir::Value":$layer,
-           "::mlir::Value":$head, "::mlir::Value":$place,
+           "::mlir::Value":$head, "::mlir::Value":$inPage,
            "::mlir::Value":$element)>,
     InterfaceMethod<"The same for a value.",
       "::mlir::Value", "emitValueIndex",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
            "::kvc::CacheType":$cache, "::mlir::Value":$layer,
-           "::mlir::Value":$head, "::mlir::Value":$place,
+           "::mlir::Value":$head, "::mlir::Value":$inPage,
            "::mlir::Value":$element)>,
     InterfaceMethod<[{
         Whether the layout keeps every position, so that attention over it is

@@ -38,17 +38,17 @@ struct Page {
 
   int64_t bytes() const { return positions * cache.getBytesPerPosition(); }
 
-  Value keyIndex(IndexBuilder b, Value layer, Value head, Value place,
+  Value keyIndex(IndexBuilder b, Value layer, Value head, Value inPage,
                  Value element) const {
     Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
-    Value group = b.add(b.mul(row, positions / kLanes), b.div(place, kLanes));
+    Value group = b.add(b.mul(row, positions / kLanes), b.div(inPage, kLanes));
     Value index = b.add(b.mul(group, cache.getKeyWidth()), element);
-    return b.add(b.mul(index, kLanes), b.rem(place, kLanes));
+    return b.add(b.mul(index, kLanes), b.rem(inPage, kLanes));
   }
-  Value valueIndex(IndexBuilder b, Value layer, Value head, Value place,
+  Value valueIndex(IndexBuilder b, Value layer, Value head, Value inPage,
                    Value element) const {
     Value row = b.add(b.mul(layer, cache.getKvHeads()), head);
-    Value index = b.add(b.mul(row, positions), place);
+    Value index = b.add(b.mul(row, positions), inPage);
     index = b.add(b.mul(index, cache.getValueWidth()), element);
     int64_t keys = cache.getLayers() * cache.getKvHeads() * positions *
                    cache.getKeyWidth();
@@ -61,31 +61,31 @@ struct Page {
 // contiguous: one page, of the capacity rounded up to whole groups of lanes
 //===----------------------------------------------------------------------===//
 
-int64_t ContiguousAttr::getPositionsPerPage(CacheType cache) const {
-  return llvm::alignTo(cache.getCapacity(), kLanes);
+int64_t ContiguousAttr::getPositionsPerPage(int64_t capacity) const {
+  return llvm::alignTo(capacity, kLanes);
 }
 
 int64_t ContiguousAttr::getPageBytes(CacheType cache) const {
-  return Page{cache, getPositionsPerPage(cache)}.bytes();
+  return Page{cache, cache.getPositionsPerPage()}.bytes();
 }
 
 int64_t ContiguousAttr::getPagePadding(CacheType cache) const {
-  return (getPositionsPerPage(cache) - cache.getCapacity()) *
+  return (cache.getPositionsPerPage() - cache.getCapacity()) *
          cache.getBytesPerPosition();
 }
 
 Value ContiguousAttr::emitKeyIndex(OpBuilder &builder, Location loc,
                                    CacheType cache, Value layer, Value head,
-                                   Value place, Value element) const {
-  return Page{cache, getPositionsPerPage(cache)}.keyIndex(
-      {builder, loc}, layer, head, place, element);
+                                   Value inPage, Value element) const {
+  return Page{cache, cache.getPositionsPerPage()}.keyIndex(
+      {builder, loc}, layer, head, inPage, element);
 }
 
 Value ContiguousAttr::emitValueIndex(OpBuilder &builder, Location loc,
                                      CacheType cache, Value layer, Value head,
-                                     Value place, Value element) const {
-  return Page{cache, getPositionsPerPage(cache)}.valueIndex(
-      {builder, loc}, layer, head, place, element);
+                                     Value inPage, Value element) const {
+  return Page{cache, cache.getPositionsPerPage()}.valueIndex(
+      {builder, loc}, layer, head, inPage, element);
 }
 
 bool ContiguousAttr::isExact() const { return true; }
@@ -103,7 +103,7 @@ LogicalResult PagedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-int64_t PagedAttr::getPositionsPerPage(CacheType) const {
+int64_t PagedAttr::getPositionsPerPage(int64_t) const {
   return getPositions();
 }
 
@@ -111,22 +111,22 @@ int64_t PagedAttr::getPageBytes(CacheType cache) const {
   return Page{cache, getPositions()}.bytes();
 }
 
-// Every place of a page can hold a position; what the last page of a sequence
+// All of a page can hold positions; what the last page of a sequence
 // doesn't use is slack of that sequence.
 int64_t PagedAttr::getPagePadding(CacheType) const { return 0; }
 
 Value PagedAttr::emitKeyIndex(OpBuilder &builder, Location loc, CacheType cache,
-                              Value layer, Value head, Value place,
+                              Value layer, Value head, Value inPage,
                               Value element) const {
-  return Page{cache, getPositions()}.keyIndex({builder, loc}, layer, head, place,
+  return Page{cache, getPositions()}.keyIndex({builder, loc}, layer, head, inPage,
                                               element);
 }
 
 Value PagedAttr::emitValueIndex(OpBuilder &builder, Location loc,
                                 CacheType cache, Value layer, Value head,
-                                Value place, Value element) const {
+                                Value inPage, Value element) const {
   return Page{cache, getPositions()}.valueIndex({builder, loc}, layer, head,
-                                                place, element);
+                                                inPage, element);
 }
 
 bool PagedAttr::isExact() const { return true; }

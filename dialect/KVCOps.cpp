@@ -40,11 +40,11 @@ static LogicalResult checkRowCount(Operation *op, ValueRange values) {
 
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getWeightType();
-  // C1: a static vector or matrix.
+  // C1: a static vector or matrix with elements.
   size_t axes = isStacked() ? 1 : 0;
-  if (!type.hasStaticShape() || type.getRank() < int64_t(axes + 1) ||
-      type.getRank() > int64_t(axes + 2))
-    return emitOpError() << "expected a static vector or matrix"
+  if (!llvm::all_of(type.getShape(), [](int64_t size) { return size > 0; }) ||
+      type.getRank() < int64_t(axes + 1) || type.getRank() > int64_t(axes + 2))
+    return emitOpError() << "expected a static vector or matrix of extents above 0"
                          << (axes ? " after the axis of layers" : "")
                          << ", but got " << type;
   // C2: element type.
@@ -69,6 +69,18 @@ LogicalResult WeightOp::verify() {
       return emitOpError() << "expected the width of paired heads to be even and "
                               "to divide the rows ("
                            << shape[0] << "), but got " << *heads;
+  // C7: bytes.
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  bool overflow = false;
+  for (int64_t size : type.getShape())
+    overflow |= llvm::MulOverflow(bytes, size, bytes);
+  if (overflow || bytes > kMaxBytes)
+    return emitOpError() << "expected at most 2^56 bytes, but got " << type;
+  // C8: names of the packed file's own.
+  if (getSymName().starts_with("__"))
+    return emitOpError() << "expected a symbol that doesn't begin with __ (the "
+                            "packed file's own entries do), but got @"
+                         << getSymName();
   return success();
 }
 
@@ -233,11 +245,6 @@ LogicalResult RotaryOp::verify() {
       int64_t(divisors.size()) != dims / 2)
     return emitOpError() << "expected 1 or " << dims / 2
                          << " (dims / 2) divisors, but got " << divisors.size();
-  // C4: positive numbers.
-  auto positive = [](double x) { return x > 0 && std::isfinite(x); };
-  if (!positive(getTheta().convertToDouble()) ||
-      !llvm::all_of(divisors, positive))
-    return emitOpError() << "expected theta and the divisors to be positive";
   // C5: rows.
   return checkRowCount(*this, {getInput(), getPositions()});
 }
@@ -286,7 +293,7 @@ LogicalResult AttendOp::verify() {
   CacheType cache = getCache().getType();
   // C1: whole groups of query heads.
   int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
-  if (widthOf(getQueries()) % keys != 0 || widthOf(getQueries()) == 0)
+  if (widthOf(getQueries()) % keys != 0)
     return emitOpError() << "expected the queries' width to be a multiple of "
                          << keys
                          << " (KV heads times key width of the cache), but got "
@@ -340,8 +347,8 @@ OpFoldResult ReorderOp::fold(FoldAdaptor adaptor) {
   auto order = dyn_cast_if_present<DenseIntElementsAttr>(adaptor.getOrder());
   if (!order)
     return {};
-  for (auto [place, sequence] : llvm::enumerate(order.getValues<APInt>()))
-    if (sequence.getSExtValue() != int64_t(place))
+  for (auto [index, sequence] : llvm::enumerate(order.getValues<APInt>()))
+    if (sequence.getSExtValue() != int64_t(index))
       return {};
   return getCache();
 }

@@ -17,14 +17,27 @@ class KVC_Op<string mnemonic, list<Trait> traits = []>
     : Op<KVC_Dialect, mnemonic, traits>;
 
 def KVC_Float : AnyTypeOf<[F64, F32]>;
+def KVC_HasWidth : CPred<
+    "::llvm::cast<::mlir::ShapedType>($_self).getDimSize(1) > 0">;
 // Activations: [N, width], a row a token.
-def KVC_Rows : RankedTensorOf<[KVC_Float], [HasAnyRankOfPred<[2]>], "rows of f64 or f32">;
+def KVC_Rows : RankedTensorOf<[KVC_Float],
+    [And<[HasAnyRankOfPred<[2]>, KVC_HasWidth]>],
+    "rows of a known width above 0">;
 // One number a token: [N].
 class KVC_PerToken<list<Type> types, string what>
     : RankedTensorOf<types, [HasAnyRankOfPred<[1]>], what>;
 def KVC_Ids : KVC_PerToken<[I32, I64], "ids, one a token">;
 def KVC_Sequences : KVC_PerToken<[I32], "sequences (i32), one a token">;
 def KVC_Positions : KVC_PerToken<[I64], "positions (i64), one a token">;
+
+// A number above 0 that stays one as an f32, since rows may be of either type.
+def KVC_Positive : AttrConstraint<
+    CPred<"::kvc::isPositive(::llvm::cast<::mlir::FloatAttr>($_self).getValueAsDouble())">,
+    "whose value is above 0 and finite, also in f32">;
+def KVC_PositiveAttr : ConfinedAttr<F64Attr, [KVC_Positive]>;
+def KVC_AllPositive : AttrConstraint<
+    CPred<"::llvm::all_of(::llvm::cast<::mlir::DenseF64ArrayAttr>($_self).asArrayRef(), ::kvc::isPositive)">,
+    "whose values are above 0 and finite, also in f32">;
 
 //===----------------------------------------------------------------------===//
 // Weights
@@ -43,12 +56,17 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     `paired_heads d`: the rows of each head of width d stand in pair order
     (2i, 2i+1) in the file and are read in half order (i, i + d/2).
 
-    Created by the front ends; `kvc-pack-weights` adds the packing. No effect.
-    - C1: the shape is static, of rank 1 or 2, after the axis of layers if any.
+    Created by BuildModule; `kvc-pack-weights` adds the packing. No effect.
+    - C1: the shape is static, of extents above 0, of rank 1 or 2 after the axis
+      of layers if any.
     - C2: the element type is f64, f32, f16 or bf16.
     - C3: `transposed` needs a matrix.
-    - C4: `paired_heads` is even and divides the rows.
+    - C4: `paired_heads` is above 0 and even, and divides the rows.
     - C5: the source has `{}` once at most.
+    - C6: `first_row` is not negative.
+    - C7: the weight has at most 2^56 bytes.
+    - C8: the symbol doesn't begin with `__`: the packed file names its own
+      entries so.
 
     ```mlir
     kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64
@@ -97,7 +115,7 @@ def KVC_EmbedOp : KVC_WeightUserOp<"embed", [KVC_Positioned]> {
     `result[n] = table[ids[n]]`, converted to the result's type. Ids are token
     ids, or positions for a learned position table.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. An id outside the table is excluded by the plan of
     the forward call.
     - C1: the table is a matrix [entries, width] that is not stacked.
@@ -129,17 +147,18 @@ def KVC_RMSNormOp : KVC_Norm<"rms_norm"> {
   let description = [{
     `result[n, i] = input[n, i] / sqrt(mean_j input[n, j]^2 + epsilon) * weight[i]`
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
     - C1: the weight is a vector of the row's width.
     - C2: a stacked weight is indexed by a layer, another is not.
+    - C3: epsilon is above 0 and finite, also in f32.
 
     ```mlir
     %h = kvc.rms_norm %x by @blk.attn_norm layer %layer epsilon 1.0e-05 : tensor<?x576xf32>
     ```
   }];
   let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
-                       Optional<Index>:$layer, F64Attr:$epsilon);
+                       Optional<Index>:$layer, KVC_PositiveAttr:$epsilon);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `by` $weight (`layer` $layer^)? `epsilon` $epsilon attr-dict `:` type($input)
@@ -152,10 +171,11 @@ def KVC_LayerNormOp : KVC_Norm<"layer_norm"> {
     `result[n, i] = (input[n, i] - mean) / sqrt(variance + epsilon) * weight[i] + bias[i]`
     with the mean and the (biased) variance of row n.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
     - C1: weight and bias are vectors of the row's width.
     - C2: stacked weights are indexed by a layer, others are not.
+    - C3: epsilon is above 0 and finite, also in f32.
 
     ```mlir
     %h = kvc.layer_norm %x by @norm bias @norm.bias layer %layer epsilon 1.0e-05 : tensor<?x24xf64>
@@ -163,7 +183,7 @@ def KVC_LayerNormOp : KVC_Norm<"layer_norm"> {
   }];
   let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
                        OptionalAttr<FlatSymbolRefAttr>:$bias,
-                       Optional<Index>:$layer, F64Attr:$epsilon);
+                       Optional<Index>:$layer, KVC_PositiveAttr:$epsilon);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `by` $weight (`bias` $bias^)? (`layer` $layer^)? `epsilon` $epsilon
@@ -179,7 +199,7 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
     The sum is taken in the order of i with fused multiply-adds, starting from
     the bias or from 0: one order, whatever the number of rows.
 
-    Created by the front ends without activation and residual, which
+    Created by BuildModule without activation and residual, which
     `kvc-fuse` adds; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
     - C1: the weight is a matrix [result's width, input's width].
@@ -255,7 +275,7 @@ def KVC_ActivateOp : KVC_Op<"activate", [Pure, AllTypesMatch<["input", "result"]
     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2; `silu`: x / (1 + exp(-x));
     `relu`: max(x, 0).
 
-    Created by the front ends; fused by `kvc-fuse`; lowered by
+    Created by BuildModule; fused by `kvc-fuse`; lowered by
     `kvc-lower-to-linalg` and `kvc-lower-to-kernels`. No constraints beyond the
     types.
 
@@ -273,7 +293,7 @@ def KVC_SelectOp : KVC_Op<"select", [Pure]> {
   let description = [{
     `result[m] = input[rows[m]]`: the rows whose logits are wanted.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
     - C1: input and result have the same width and element type.
     - C2: the rows to choose and the result have one number of rows.
@@ -300,12 +320,12 @@ def KVC_RotaryOp : KVC_Op<"rotary", [Pure, KVC_Positioned, AllTypesMatch<["input
     `divisors` holds one number for all pairs (linear scaling) or one a pair
     (llama3 scaling); absent means 1.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`.
-    - C1: the row's width is a multiple of `head_dim`.
-    - C2: `dims` is even and at most `head_dim`.
+    - C1: `head_dim` is above 0, and the row's width a multiple of it.
+    - C2: `dims` is above 0, even and at most `head_dim`.
     - C3: there is one divisor, or dims/2.
-    - C4: theta and the divisors are positive.
+    - C4: theta and the divisors are above 0 and finite, also in f32.
     - C5: input and positions have one number of rows.
 
     ```mlir
@@ -314,8 +334,9 @@ def KVC_RotaryOp : KVC_Op<"rotary", [Pure, KVC_Positioned, AllTypesMatch<["input
   }];
   let arguments = (ins KVC_Rows:$input, KVC_Positions:$positions,
                        ConfinedAttr<I64Attr, [IntPositive]>:$head_dim,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$dims, F64Attr:$theta,
-                       OptionalAttr<DenseF64ArrayAttr>:$divisors);
+                       ConfinedAttr<I64Attr, [IntPositive]>:$dims,
+                       KVC_PositiveAttr:$theta,
+                       OptionalAttr<ConfinedAttr<DenseF64ArrayAttr, [KVC_AllPositive]>>:$divisors);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `at` $positions `head_dim` $head_dim `dims` $dims `theta` $theta
@@ -340,7 +361,7 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
     The tokens of one sequence stand together. The only source of positions:
     `kvc-verify-cache-contract` rejects any other.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. Reads the cache's lengths.
     - C1: sequences and positions have one number of rows.
 
@@ -369,7 +390,7 @@ def KVC_AppendOp : KVC_CacheUpdateOp<"append", [KVC_Positioned]> {
     (f64 through f32 where that is narrower), each NaN as one and the same. Lengths change by `kvc.advance`
     only, after every layer has appended.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`, in place.
     - C1: the keys' width is KV heads times key width of the cache.
     - C2: the values' width is KV heads times value width of the cache.
@@ -403,11 +424,12 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
     Keys are walked in tiles of 64 positions that are aligned to absolute
     position, so that the result doesn't depend on how the prompt was cut.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. Reads the cache.
-    - C1: the queries' width is a multiple of KV heads times key width, and not 0.
+    - C1: the queries' width is a multiple of KV heads times key width.
     - C2: key and value widths of the cache are equal.
     - C3: queries, positions and sequences have one number of rows.
+    - C4: the scale is above 0 and finite, also in f32.
 
     ```mlir
     %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>
@@ -415,7 +437,7 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
   }];
   let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache, Index:$layer,
                        KVC_Positions:$positions, KVC_Sequences:$sequences,
-                       F64Attr:$scale);
+                       KVC_PositiveAttr:$scale);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $queries `to` $cache `layer` $layer `at` $positions `of` $sequences
@@ -430,9 +452,9 @@ def KVC_AdvanceOp : KVC_CacheUpdateOp<"advance"> {
   let description = [{
     `length(s) += number of n with sequences[n] = s`. The last op of a step.
 
-    Created by the front ends; lowered by `kvc-lower-to-linalg` and
-    `kvc-lower-to-kernels`; at the boundary of a generated library the runtime
-    commits lengths itself, after a whole call. No constraints beyond the types.
+    Created by BuildModule; lowered by `kvc-lower-to-linalg` and
+    `kvc-lower-to-kernels`. A generated library leaves it to the runtime, which
+    does it after a whole call. No constraints beyond the types.
 
     ```mlir
     %next = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
@@ -449,8 +471,9 @@ def KVC_TruncateOp : KVC_CacheUpdateOp<"truncate"> {
     `length(sequence) = min(length(sequence), length)`. What stands behind the
     length is never read.
 
-    Created by hand; lowered by `kvc-lower-to-linalg`. Truncating twice is
-    truncating once to the smaller length. No constraints beyond the types.
+    Created by hand, and lowered by `kvc-lower-to-linalg` alone: a library has no
+    entry for it, since its runtime does the same to its page tables. Truncating
+    twice is truncating once to the smaller length. No constraints beyond the types.
 
     ```mlir
     %shorter = kvc.truncate %cache sequence %s to %length : !cache
@@ -468,8 +491,8 @@ def KVC_ForkOp : KVC_CacheUpdateOp<"fork"> {
     Sequence `to` gets the length and the positions of sequence `from`; the two
     are independent afterwards.
 
-    Created by hand; lowered by `kvc-lower-to-linalg`. A fork onto itself
-    folds away. No constraints beyond the types.
+    Created by hand, and lowered by `kvc-lower-to-linalg` alone, as
+    `kvc.truncate`. A fork onto itself folds away. No constraints beyond the types.
 
     ```mlir
     %forked = kvc.fork %cache from %a to %b : !cache
@@ -485,10 +508,10 @@ def KVC_ReorderOp : KVC_CacheUpdateOp<"reorder"> {
   let summary = "replaces every sequence by a chosen one";
   let description = [{
     `sequence(i)` becomes what `sequence(order[i])` was, for all i: beams that
-    survive, in their new places; duplicates and dropped beams are allowed.
+    survive, numbered anew; duplicates and dropped beams are allowed.
 
-    Created by hand; lowered by `kvc-lower-to-linalg`. A reorder by a constant
-    that keeps every sequence folds away.
+    Created by hand, and lowered by `kvc-lower-to-linalg` alone, as
+    `kvc.truncate`. A reorder by a constant that keeps every sequence folds away.
     - C1: a constant order has no negative entry.
 
     ```mlir

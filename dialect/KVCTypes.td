@@ -25,6 +25,7 @@ def KVC_CacheType : TypeDef<KVC_Dialect, "Cache"> {
     - C2: the element type is f64, f32, f16 or bf16.
     - C3: the layout implements the layout interface.
     - C4: the keys and values of one sequence take at most 2^56 bytes.
+    - C5: a page takes at most 2^56 bytes.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$kvHeads,
                         "int64_t":$capacity, "int64_t":$keyWidth,
@@ -40,6 +41,7 @@ def KVC_CacheType : TypeDef<KVC_Dialect, "Cache"> {
     // Bytes of the keys and values of one position in all layers:
     // layers * kv_heads * (key + value) * element.
     int64_t getBytesPerPosition() const;
+    int64_t getPositionsPerPage() const;
     // Pages that a sequence at capacity needs.
     int64_t getPagesPerSequence() const;
   }];
@@ -96,7 +98,9 @@ def KVC_PackingAttr : AttrDef<KVC_Dialect, "Packing"> {
     is stored as `[rows/P, columns, P]`, so that P outputs stand in the lanes of
     a vector, and a vector `[n]` is padded to a multiple of P; padding is zero.
     Layers, if any, come first in either case.
+    - C1: the offset and the panel are not negative.
   }];
+  let genVerifyDecl = 1;
   let parameters = (ins "int64_t":$offset, "int64_t":$panel);
   let assemblyFormat = "`<` `offset` $offset `,` `panel` $panel `>`";
 }

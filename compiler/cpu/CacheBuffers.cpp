@@ -7,7 +7,7 @@ using namespace kvc;
 Value CacheBuffers::page(KernelBuilder &b, Value sequence,
                          Value position) const {
   LayoutAttrInterface layout = type.getLayoutInterface();
-  int64_t perPage = layout.getPositionsPerPage(type);
+  int64_t perPage = type.getPositionsPerPage();
   int64_t pagesPerSequence = type.getPagesPerSequence();
   Value entry = b.mul(sequence, pagesPerSequence);
   if (pagesPerSequence != 1)
@@ -22,5 +22,5 @@ Value CacheBuffers::page(KernelBuilder &b, Value sequence,
 Value CacheBuffers::place(KernelBuilder &b, Value position) const {
   if (type.getPagesPerSequence() == 1)
     return position;
-  return b.rem(position, type.getLayoutInterface().getPositionsPerPage(type));
+  return b.rem(position, type.getPositionsPerPage());
 }

@@ -116,7 +116,7 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   library.arithmetic = typeCode(d.arithmetic);
   library.cache_type = typeCode(d.cache.getElementType());
   library.exact = layout.isExact();
-  library.positions_per_page = layout.getPositionsPerPage(d.cache);
+  library.positions_per_page = d.cache.getPositionsPerPage();
   library.pages_per_sequence = d.cache.getPagesPerSequence();
   library.page_bytes = layout.getPageBytes(d.cache);
   library.page_padding = layout.getPagePadding(d.cache);

@@ -216,7 +216,7 @@ std::string buildHeader(mlir::ModuleOp module, int64_t &dataBytes,
       int64_t begin = weight.getPacking()->getOffset();
       // The format allows no holes: what alignment skips is a tensor, too.
       if (begin != end)
-        entry("padding." + std::to_string(end), "U8", {begin - end}, end, begin);
+        entry("__padding__." + std::to_string(end), "U8", {begin - end}, end, begin);
       padding += begin - end;
       end = begin + packedBytes(weight);
       mlir::RankedTensorType type = weight.getWeightType();

@@ -87,9 +87,7 @@ struct CacheBuffers {
       : type(type), pool(buffers[0]), pages(buffers[1]), lengths(buffers[2]) {}
 
   LayoutAttrInterface layout() const { return type.getLayoutInterface(); }
-  int64_t positionsPerPage() const {
-    return layout().getPositionsPerPage(type);
-  }
+  int64_t positionsPerPage() const { return type.getPositionsPerPage(); }
 
   Value length(Emitter &b, Value sequence) const;
   void setLength(Emitter &b, Value sequence, Value length) const;

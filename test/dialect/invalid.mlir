@@ -43,17 +43,32 @@ func.func private @paged_c1(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4,
 
 // -----
 
+// expected-error@+1 {{expected a page of a cache to have at most 2^56 bytes, but its 1152921504606846976 positions have more}}
+func.func private @cache_c5(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.paged<1152921504606846976>>)
+
+// -----
+
+// expected-error@+1 {{expected the offset and the panel of a packing not to be negative, but got -64 and 16}}
+kvc.weight @packing_c1_offset : tensor<4xf32> from "w" packed #kvc.packing<offset -64, panel 16>
+
+// -----
+
+// expected-error@+1 {{expected the offset and the panel of a packing not to be negative, but got 0 and -1}}
+kvc.weight @packing_c1_panel : tensor<4xf32> from "w" packed #kvc.packing<offset 0, panel -1>
+
+// -----
+
 // expected-error@+1 {{expected a sequence of a cache to have at most 2^56 bytes}}
 func.func private @cache_c4(!kvc.cache<layers 2, kv_heads 4611686018427387904, capacity 20, key 8, value 8, f16, #kvc.contiguous>)
 
 // -----
 
-// expected-error@+1 {{expected a static vector or matrix after the axis of layers, but got 'tensor<2xf32>'}}
+// expected-error@+1 {{expected a static vector or matrix of extents above 0 after the axis of layers, but got 'tensor<2xf32>'}}
 kvc.weight @weight_c1_rank : tensor<2xf32> from "{}.w"
 
 // -----
 
-// expected-error@+1 {{expected a static vector or matrix, but got 'tensor<?x4xf32>'}}
+// expected-error@+1 {{expected a static vector or matrix of extents above 0, but got 'tensor<?x4xf32>'}}
 kvc.weight @weight_c1_dynamic : tensor<?x4xf32> from "w"
 
 // -----
@@ -80,6 +95,103 @@ kvc.weight @weight_c4_odd : tensor<12x4xf32> from "w" paired_heads 3
 
 // expected-error@+1 {{expected the source to have {} once at most, but got "l.{}.{}.w"}}
 kvc.weight @weight_c5 : tensor<2x4x4xf32> from "l.{}.{}.w"
+
+// -----
+
+// expected-error@+1 {{expected a static vector or matrix of extents above 0, but got 'tensor<4x0xf32>'}}
+kvc.weight @weight_c1_empty : tensor<4x0xf32> from "w"
+
+// -----
+
+// expected-error@+1 {{attribute 'paired_heads' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+kvc.weight @weight_c4_positive : tensor<12x4xf32> from "w" paired_heads 0
+
+// -----
+
+// expected-error@+1 {{attribute 'first_row' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+kvc.weight @weight_c6 : tensor<4x4xf32> from "w" first_row -1
+
+// -----
+
+// expected-error@+1 {{expected at most 2^56 bytes, but got 'tensor<2147483648x2147483648x16xf32>'}}
+kvc.weight @weight_c7 : tensor<2147483648x2147483648x16xf32> from "{}.w"
+
+// -----
+
+module @weight_c8 {
+  // expected-error@+1 {{expected a symbol that doesn't begin with __ (the packed file's own entries do), but got @__metadata__}}
+  kvc.weight @__metadata__ : tensor<4x4xf32> from "w"
+}
+
+// -----
+
+// Rows of every op.
+func.func @activate_empty(%x: tensor<?x0xf32>) {
+  // expected-error@+1 {{operand #0 must be rows of a known width above 0 of 64-bit float or 32-bit float values, but got 'tensor<?x0xf32>'}}
+  %0 = kvc.activate %x silu : tensor<?x0xf32>
+  return
+}
+
+// -----
+
+func.func @activate_unknown(%x: tensor<?x?xf32>) {
+  // expected-error@+1 {{operand #0 must be rows of a known width above 0 of 64-bit float or 32-bit float values, but got 'tensor<?x?xf32>'}}
+  %0 = kvc.activate %x silu : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @rms_norm_c3(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{attribute 'epsilon' failed to satisfy constraint: 64-bit float attribute whose value is above 0 and finite, also in f32}}
+  %0 = kvc.rms_norm %x by @v epsilon -1.0 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// Above 0, but 0 as an f32.
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @rms_norm_c3_tiny(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{attribute 'epsilon' failed to satisfy constraint}}
+  %0 = kvc.rms_norm %x by @v epsilon 1.0e-60 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @v : tensor<16xf32> from "v"
+func.func @layer_norm_c3(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{attribute 'epsilon' failed to satisfy constraint}}
+  %0 = kvc.layer_norm %x by @v epsilon 0.0 : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c4(%q: tensor<?x16xf32>, %cache: !cache, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{attribute 'scale' failed to satisfy constraint: 64-bit float attribute whose value is above 0 and finite, also in f32}}
+  %0 = kvc.attend %q to %cache layer %layer at %p of %s scale 0x7FF0000000000000 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @rotary_c1_positive(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{attribute 'head_dim' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %0 = kvc.rotary %x at %p head_dim 0 dims 2 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @rotary_c2_positive(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
+  // expected-error@+1 {{attribute 'dims' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %0 = kvc.rotary %x at %p head_dim 8 dims -2 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
+  return
+}
 
 // -----
 
@@ -399,7 +511,7 @@ func.func @rotary_c3(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
 // -----
 
 func.func @rotary_c4_theta(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
-  // expected-error@+1 {{expected theta and the divisors to be positive}}
+  // expected-error@+1 {{attribute 'theta' failed to satisfy constraint: 64-bit float attribute whose value is above 0 and finite, also in f32}}
   %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta -1.0 : tensor<?x16xf32>, tensor<?xi64>
   return
 }
@@ -407,7 +519,7 @@ func.func @rotary_c4_theta(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
 // -----
 
 func.func @rotary_c4_divisor(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
-  // expected-error@+1 {{expected theta and the divisors to be positive}}
+  // expected-error@+1 {{attribute 'divisors' failed to satisfy constraint: f64 dense array attribute whose values are above 0 and finite, also in f32}}
   %0 = kvc.rotary %x at %p head_dim 8 dims 8 theta 1.0e+04 divisors [0.0] : tensor<?x16xf32>, tensor<?xi64>
   return
 }
@@ -427,15 +539,6 @@ func.func @append_c1(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, 
 func.func @append_c2(%cache: !cache, %k: tensor<?x8xf32>, %x: tensor<?x16xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
   // expected-error@+1 {{expected the values' width to be 8 (KV heads times value width of the cache), but got 16}}
   %0 = kvc.append %k, %x to %cache layer %layer at %p of %s : tensor<?x8xf32>, tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
-  return
-}
-
-// -----
-
-!cache = !kvc.cache<layers 2, kv_heads 3, capacity 20, key 4, value 4, f16, #kvc.contiguous>
-func.func @attend_c1_none(%cache: !cache, %x: tensor<?x0xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
-  // expected-error@+1 {{expected the queries' width to be a multiple of 12 (KV heads times key width of the cache), but got 0}}
-  %0 = kvc.attend %x to %cache layer %layer at %p of %s scale 1.0 : tensor<?x0xf32>, !cache, tensor<?xi64>, tensor<?xi32>
   return
 }
 

@@ -20,8 +20,8 @@ public:
   using Base::Base;
   static constexpr StringLiteral name = "kvc_test.forgetting";
 
-  int64_t getPositionsPerPage(CacheType cache) const {
-    return layout().getPositionsPerPage(cache);
+  int64_t getPositionsPerPage(int64_t capacity) const {
+    return layout().getPositionsPerPage(capacity);
   }
   int64_t getPageBytes(CacheType cache) const {
     return layout().getPageBytes(cache);
@@ -30,16 +30,16 @@ public:
     return layout().getPagePadding(cache);
   }
   Value emitKeyIndex(OpBuilder &builder, Location loc, CacheType cache,
-                     Value layer, Value head, Value place,
+                     Value layer, Value head, Value inPage,
                      Value element) const {
     return layout().emitKeyIndex(builder, loc, cache, layer, head,
-                                 placeInRing(builder, loc, place), element);
+                                 keptIn(builder, loc, inPage), element);
   }
   Value emitValueIndex(OpBuilder &builder, Location loc, CacheType cache,
-                       Value layer, Value head, Value place,
+                       Value layer, Value head, Value inPage,
                        Value element) const {
     return layout().emitValueIndex(builder, loc, cache, layer, head,
-                                   placeInRing(builder, loc, place), element);
+                                   keptIn(builder, loc, inPage), element);
   }
   bool isExact() const { return false; }
 
@@ -50,9 +50,9 @@ private:
   LayoutAttrInterface layout() const {
     return ContiguousAttr::get(getContext());
   }
-  static Value placeInRing(OpBuilder &builder, Location loc, Value place) {
+  static Value keptIn(OpBuilder &builder, Location loc, Value inPage) {
     Value kept = arith::ConstantIndexOp::create(builder, loc, kKept);
-    return arith::RemUIOp::create(builder, loc, place, kept);
+    return arith::RemUIOp::create(builder, loc, inPage, kept);
   }
 };
 

@@ -42,7 +42,7 @@ emitted = subprocess.run(["kvc-opt", model, "--emit=fused",
 weights = re.findall(r'kvc\.weight @(\S+) : tensor<([0-9x]+)x(f64|f32|f16|bf16)> from "([^"]+)"( transposed)?'
                      r'(?: first_row (\d+))?(?: paired_heads \d+)? packed <offset (\d+), panel 16>', emitted)
 assert len(weights) == emitted.count("kvc.weight @"), "an unread line"
-assert {w[0] for w in weights} | {n for n in packed.header if n.startswith("padding.")} == set(packed.header)
+assert {w[0] for w in weights} | {n for n in packed.header if n.startswith("__padding__.")} == set(packed.header)
 
 arithmetic = "f64" if "xf64>" in emitted else "f32"
 stored = next((o.split("=")[1] for o in options if o.startswith("--weights=")), arithmetic)
@@ -80,7 +80,7 @@ for symbol, shape, kind, source, transposed, first_row, offset in weights:
                 expected = expected.reshape(-1, 16, shape[1]).transpose(0, 2, 1)
         assert np.array_equal(found[layer], expected.ravel()), f"{symbol} of layer {layer}"
 for tensor in packed.header:
-    assert not tensor.startswith("padding.") or not packed.bytes[
+    assert not tensor.startswith("__padding__.") or not packed.bytes[
         packed.start + packed.header[tensor]["data_offsets"][0]:
         packed.start + packed.header[tensor]["data_offsets"][1]].any(), tensor
 print(f"tensors as the model has them: {len(weights)}")

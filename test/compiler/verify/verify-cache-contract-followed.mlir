@@ -211,7 +211,7 @@ func.func @empty_iterations() {
   }
   return
 }
-func.func @many_layers(%cache: !kvc.cache<layers 1125899906842624, kv_heads 1, capacity 1, key 1, value 1, f32, #kvc.contiguous>) {
+func.func @many_layers(%cache: !kvc.cache<layers 562949953421312, kv_heads 1, capacity 1, key 1, value 1, f32, #kvc.contiguous>) {
   return
 }
 
