@@ -1,6 +1,7 @@
 // Builds the kvc module of a model: weights, one function for the layer, and
 // `@forward`, which loops over the layers.
 #include "compiler/BuildModule.h"
+#include "compiler/ElementTypes.h"
 #include "compiler/ForwardSignature.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,13 +13,18 @@ using namespace kvc;
 
 namespace {
 
-Type typeNamed(MLIRContext *context, StringRef name) {
-  return llvm::StringSwitch<Type>(name)
-      .Case("f64", Float64Type::get(context))
-      .Case("f32", Float32Type::get(context))
-      .Case("f16", Float16Type::get(context))
-      .Case("bf16", BFloat16Type::get(context))
-      .Default(Type());
+Activation activationOf(ActivationKind kind) {
+  switch (kind) {
+  case ActivationKind::GELU:
+    return Activation::GELU;
+  case ActivationKind::GELUTanh:
+    return Activation::GELUTanh;
+  case ActivationKind::SiLU:
+    return Activation::SiLU;
+  case ActivationKind::ReLU:
+    return Activation::ReLU;
+  }
+  llvm_unreachable("all activations have been named");
 }
 
 class ModuleBuilder {
@@ -133,10 +139,14 @@ void ModuleBuilder::nameArguments(Block *block, ArrayRef<StringRef> names) {
 Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
                           const std::optional<WeightSpec> &bias, Value layer) {
   FloatAttr epsilon = b.getF64FloatAttr(spec.normEpsilon);
-  if (spec.norm == NormKind::RMSNorm)
+  switch (spec.norm) {
+  case NormKind::RMSNorm:
     return RMSNormOp::create(b, x.getType(), x, symbol(weight), layer, epsilon);
-  return LayerNormOp::create(b, x.getType(), x, symbol(weight), symbol(bias),
-                             layer, epsilon);
+  case NormKind::LayerNorm:
+    return LayerNormOp::create(b, x.getType(), x, symbol(weight), symbol(bias),
+                               layer, epsilon);
+  }
+  llvm_unreachable("all norms have been named");
 }
 
 Value ModuleBuilder::linear(Value x, const WeightSpec &weight,
@@ -190,20 +200,20 @@ void ModuleBuilder::buildLayer() {
   x = arith::AddFOp::create(b, x, o);
 
   h = as("h").norm(x, spec.feedForwardNorm, spec.feedForwardNormBias, layer);
-  auto activation = static_cast<Activation>(spec.activation);
-  auto activationAttr = ActivationAttr::get(b.getContext(), activation);
+  auto activation =
+      ActivationAttr::get(b.getContext(), activationOf(spec.activation));
   Value hidden;
   if (spec.gated) {
     Value gate = as("gate").linear(h, *spec.gate, spec.gateBias, layer);
     Value up = as("up").linear(h, spec.up, spec.upBias, layer);
     as("open");
-    Value open = ActivateOp::create(b, gate.getType(), gate, activationAttr);
+    Value open = ActivateOp::create(b, gate.getType(), gate, activation);
     as("hidden");
     hidden = arith::MulFOp::create(b, open, up);
   } else {
     Value up = as("up").linear(h, spec.up, spec.upBias, layer);
     as("hidden");
-    hidden = ActivateOp::create(b, up.getType(), up, activationAttr);
+    hidden = ActivateOp::create(b, up.getType(), up, activation);
   }
   Value down = as("down").linear(hidden, spec.down, spec.downBias, layer);
   as("y");

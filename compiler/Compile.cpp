@@ -318,7 +318,8 @@ LogicalResult Compilation::emitLibrary() {
   // It may be large, and a later run into this directory may never come.
   llvm::sys::RemoveFileOnSignal(weights);
   auto packed =
-      packWeights(*module, architecture, options.numericsVersion, weights);
+      packWeights(*module, architecture, options.numericsVersion,
+                  options.allowNonfiniteWeights, weights);
   if (!packed)
     return fail(directory.describe(packed.takeError()));
   library.weights = *packed;

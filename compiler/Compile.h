@@ -22,6 +22,8 @@ struct CompileOptions {
   std::string name;
   std::vector<TargetDescription> targets;
   BuildOptions build;
+  // Pack weights that are infinite or NaN, which else are refused.
+  bool allowNonfiniteWeights = false;
   // For the tests' negative controls: compile a program that a verifier rejects.
   bool skipCacheContract = false, skipForward = false;
   // Part of the identity; another one only for tests of that.

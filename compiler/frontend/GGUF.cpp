@@ -27,18 +27,15 @@ enum ValueType : uint32_t {
   U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64
 };
 
-struct TypeInfo {
-  uint32_t id;
-  const char *name;
-  ElementType type;
-};
-// Tensor types that we read, by the number that the format gives them.
-constexpr TypeInfo tensorTypes[] = {
-    {0, "F32", ElementType::F32},    {1, "F16", ElementType::F16},
-    {2, "Q4_0", ElementType::Q4_0},  {3, "Q4_1", ElementType::Q4_1},
-    {8, "Q8_0", ElementType::Q8_0},  {28, "F64", ElementType::F64},
-    {30, "BF16", ElementType::BF16},
-};
+// Tensor types by the number that the format gives them; empty where it gave
+// one up.
+constexpr StringLiteral tensorTypes[] = {
+    "F32",     "F16",     "Q4_0",  "Q4_1",   "",       "",       "Q5_0",
+    "Q5_1",    "Q8_0",    "Q8_1",  "Q2_K",   "Q3_K",   "Q4_K",   "Q5_K",
+    "Q6_K",    "Q8_K",    "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL",
+    "IQ3_S",   "IQ2_S",   "IQ4_XS", "I8",    "I16",    "I32",    "I64",
+    "F64",     "IQ1_M",   "BF16",  "",       "",       "",       "TQ1_0",
+    "TQ2_0",   "",        "",      "",       "MXFP4"};
 
 // Reads forward through the mapped file. Past the end it gives zeros, and
 // remembers that it did.
@@ -232,12 +229,11 @@ Error Reader::readTensors(uint64_t count) {
     if (cursor.truncated)
       return truncated();
 
-    tensor.typeName = "type " + std::to_string(type);
-    for (const TypeInfo &info : tensorTypes)
-      if (info.id == type) {
-        tensor.type = info.type;
-        tensor.typeName = info.name;
-      }
+    bool known = type < std::size(tensorTypes) && !tensorTypes[type].empty();
+    tensor.typeName = known ? tensorTypes[type].str()
+                            : "a type that GGUF doesn't name (" +
+                                  std::to_string(type) + ")";
+    tensor.type = elementTypeNamed(tensor.typeName);
     entries.push_back(std::move(entry));
   }
   return Error::success();
@@ -256,7 +252,7 @@ Error Reader::placeTensors(uint64_t begin) {
                   Twine(alignment) + " (general.alignment), but got " +
                   Twine(entry.offset));
     if (tensor.type) {
-      BlockSize block = blockSize(*tensor.type);
+      ElementTypeInfo block = infoOf(*tensor.type);
       int64_t inner = tensor.shape.empty() ? 1 : tensor.shape.back();
       if (inner % block.elements != 0)
         return fail(entry.name + ": expected rows of a multiple of " +

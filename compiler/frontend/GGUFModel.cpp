@@ -28,10 +28,9 @@ static Error readFrequencies(const TensorFile &file, RotarySpec &rotary) {
   if (!file.has(frequencies))
     return Error::success();
   int64_t pairs = rotary.dims / 2;
-  if (Error error = file.check(frequencies, pairs))
-    return error;
   std::vector<double> divisors(pairs);
-  file.read(frequencies, pairs, 0, pairs, divisors.data());
+  if (Error error = file.read(frequencies, pairs, 0, pairs, divisors.data()))
+    return error;
   double factor = rotary.divisors.empty() ? 1 : rotary.divisors[0];
   for (double &divisor : divisors) {
     if (!std::isfinite(divisor) || divisor <= 0)

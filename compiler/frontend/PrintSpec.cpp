@@ -28,6 +28,16 @@ static StringRef name(ActivationKind kind) {
   __builtin_unreachable();
 }
 
+static StringRef name(NormKind kind) {
+  switch (kind) {
+  case NormKind::LayerNorm:
+    return "layer_norm";
+  case NormKind::RMSNorm:
+    return "rms_norm";
+  }
+  __builtin_unreachable();
+}
+
 static void printPositions(const ModelSpec &spec, raw_ostream &os) {
   if (spec.positions == PositionKind::Learned) {
     os << "positions: learned\n";
@@ -62,9 +72,7 @@ void print(const ModelSpec &spec, raw_ostream &os) {
      << "\nlayers: " << spec.layers << "\nheads: " << spec.heads
      << "\nkv_heads: " << spec.kvHeads << "\nhead_dim: " << spec.headDim
      << "\nhidden: " << spec.hidden << "\ncontext: " << spec.context
-     << "\nnorm: "
-     << (spec.norm == NormKind::LayerNorm ? "layer_norm" : "rms_norm")
-     << "\nnorm_epsilon: " << number(spec.normEpsilon) << "\n";
+     << "\nnorm: " << name(spec.norm) << "\nnorm_epsilon: " << number(spec.normEpsilon) << "\n";
   printPositions(spec, os);
   os << "activation: " << name(spec.activation)
      << "\ngated: " << (spec.gated ? "true" : "false")

@@ -45,19 +45,10 @@ public:
     return invalid(text, name + ": random weights have no shape of their own");
   }
 
-  void read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-            int64_t count, float *out) const override {
-    readAs(name, shape, first, count, out);
-  }
-  void read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-            int64_t count, double *out) const override {
-    readAs(name, shape, first, count, out);
-  }
-
-private:
-  template <typename T>
-  void readAs(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-              int64_t count, T *out) const {
+  Error read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
+             int64_t count, double *out) const override {
+    if (Error error = check(name, shape))
+      return error;
     bool matrix = shape.size() == 2;
     double base = matrix || name.ends_with(".bias") ? 0 : 1;
     double scale = matrix ? std::sqrt(3.0 / double(shape[1])) : 0.1;
@@ -65,10 +56,12 @@ private:
     for (int64_t i = 0; i < count; ++i) {
       uint64_t u = mix(key + uint64_t(first + i + 1) * 0x9e3779b97f4a7c15);
       double r = double(u >> 11) * 0x1p-52 - 1; // in [-1, 1), exact
-      out[i] = T(base + scale * r);
+      out[i] = base + scale * r;
     }
+    return Error::success();
   }
 
+private:
   std::string text;
   uint64_t seed;
 };

@@ -18,21 +18,20 @@ using namespace llvm;
 
 namespace kvc {
 
+// The format has no blocks.
 static std::optional<ElementType> elementType(StringRef dtype) {
-  return StringSwitch<std::optional<ElementType>>(dtype)
-      .Case("F64", ElementType::F64)
-      .Case("F32", ElementType::F32)
-      .Case("F16", ElementType::F16)
-      .Case("BF16", ElementType::BF16)
-      .Default(std::nullopt);
+  std::optional<ElementType> type = elementTypeNamed(dtype);
+  return type && infoOf(*type).elements == 1 ? type : std::nullopt;
 }
 
 // Bytes of an element of any type that the format knows, 0 for others.
 static int64_t elementBytes(StringRef dtype) {
+  if (std::optional<ElementType> type = elementType(dtype))
+    return infoOf(*type).bytes;
   return StringSwitch<int64_t>(dtype)
-      .Cases({"F64", "I64", "U64", "C64"}, 8)
-      .Cases({"F32", "I32", "U32"}, 4)
-      .Cases({"F16", "BF16", "I16", "U16"}, 2)
+      .Cases({"I64", "U64", "C64"}, 8)
+      .Cases({"I32", "U32"}, 4)
+      .Cases({"I16", "U16"}, 2)
       .Cases({"BOOL", "I8", "U8", "F8_E4M3", "F8_E5M2", "F8_E8M0"}, 1)
       .Default(0);
 }

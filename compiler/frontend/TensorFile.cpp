@@ -3,7 +3,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include <cassert>
 
 using namespace llvm;
 
@@ -66,25 +65,22 @@ Error TensorFile::check(StringRef name, ArrayRef<int64_t> shape) const {
   return Error::success();
 }
 
-template <typename T>
-void TensorFile::readAs(StringRef name, int64_t first, int64_t count,
-                        T *out) const {
+Error TensorFile::read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
+                       int64_t count, double *out) const {
+  if (Error error = check(name, shape))
+    return error;
   const Tensor *tensor = find(name);
-  assert(tensor && tensor->type && "check() comes first");
-  BlockSize block = blockSize(*tensor->type);
-  assert(first % block.elements == 0 && count % block.elements == 0);
+  ElementTypeInfo info = infoOf(*tensor->type);
+  int64_t elements = *elementCount(shape);
+  if (first < 0 || count < 0 || first > elements - count ||
+      first % info.elements != 0 || count % info.elements != 0)
+    return invalid(path(), name + ": expected a range of whole blocks of " +
+                               Twine(info.elements) + " inside " +
+                               Twine(elements) + " elements, but got " +
+                               Twine(count) + " from " + Twine(first));
   dequantize(*tensor->type,
-             tensor->data + first / block.elements * block.bytes, count, out);
-}
-
-void TensorFile::read(StringRef name, ArrayRef<int64_t>, int64_t first,
-                      int64_t count, float *out) const {
-  readAs(name, first, count, out);
-}
-
-void TensorFile::read(StringRef name, ArrayRef<int64_t>, int64_t first,
-                      int64_t count, double *out) const {
-  readAs(name, first, count, out);
+             tensor->data + first / info.elements * info.bytes, count, out);
+  return Error::success();
 }
 
 } // namespace kvc

@@ -3,7 +3,7 @@
 #ifndef KVC_COMPILER_FRONTEND_TENSORFILE_H
 #define KVC_COMPILER_FRONTEND_TENSORFILE_H
 
-#include "compiler/frontend/Dequantize.h"
+#include "compiler/frontend/ElementType.h"
 #include "compiler/frontend/WeightFile.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -29,10 +29,8 @@ public:
                     llvm::ArrayRef<int64_t> shape) const override;
   llvm::Expected<std::vector<int64_t>>
   shape(llvm::StringRef name) const override;
-  void read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, int64_t first,
-            int64_t count, float *out) const override;
-  void read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, int64_t first,
-            int64_t count, double *out) const override;
+  llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                   int64_t first, int64_t count, double *out) const override;
 
   // Null where there is none.
   const Tensor *find(llvm::StringRef name) const;
@@ -46,10 +44,6 @@ public:
   void keep(std::unique_ptr<llvm::MemoryBuffer> mapping);
 
 private:
-  template <typename T>
-  void readAs(llvm::StringRef name, int64_t first, int64_t count,
-              T *out) const;
-
   std::string filePath;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> mappings;
   llvm::StringMap<Tensor> tensors;

@@ -21,8 +21,8 @@ public:
   virtual llvm::StringRef path() const = 0;
 
   // Fails unless the file holds `name` with exactly this shape (outermost axis
-  // first, as safetensors prints it; GGUF's axes are reversed on reading). An
-  // axis of 1 is not dropped.
+  // first, as safetensors prints it; GGUF's axes are reversed on reading), in a
+  // type that can be read. An axis of 1 is not dropped.
   virtual llvm::Error check(llvm::StringRef name,
                             llvm::ArrayRef<int64_t> shape) const = 0;
 
@@ -31,14 +31,11 @@ public:
   shape(llvm::StringRef name) const = 0;
 
   // Reads `count` elements of the flattened (row-major) tensor `name` of
-  // `shape`, from element `first`, dequantised. Both overloads give the same
-  // values, but for rounding f64 sources to f32. For block-quantised tensors
-  // `first` and `count` are multiples of the innermost axis. A precondition is
-  // that `check(name, shape)` succeeded and the range lies inside.
-  virtual void read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                    int64_t first, int64_t count, float *out) const = 0;
-  virtual void read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                    int64_t first, int64_t count, double *out) const = 0;
+  // `shape`, from element `first`, dequantised. Fails where `check` does, where
+  // the range doesn't lie inside, or where a block-quantised tensor's isn't made
+  // of whole blocks.
+  virtual llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                           int64_t first, int64_t count, double *out) const = 0;
 };
 
 // Opens "random:<seed>", a .safetensors file or a .gguf file (told by content,

@@ -1,12 +1,37 @@
-// f32 to 16-bit floats, to nearest, ties to even (IEEE 754), for the packer.
+// Numbers to the packed types, to nearest, ties to even (IEEE 754).
 #ifndef KVC_COMPILER_OUTPUT_NARROWFLOATS_H
 #define KVC_COMPILER_OUTPUT_NARROWFLOATS_H
 
+#include "compiler/frontend/ElementType.h"
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 namespace kvc {
+
+// Half way between the largest number and the next power of two: the smallest
+// magnitude that is rounded to infinity.
+inline constexpr float kF16Overflow = 65520.0f;
+inline constexpr float kBF16Overflow = 0x1.ffp127f;
+
+// Whether `number`, rounded to `type`, is finite.
+inline bool fits(ElementType type, double number) {
+  switch (type) {
+  case ElementType::F64:
+    return std::isfinite(number);
+  case ElementType::F32:
+    return std::isfinite(float(number));
+  case ElementType::F16:
+    return std::fabs(float(number)) < kF16Overflow;
+  case ElementType::BF16:
+    return std::fabs(float(number)) < kBF16Overflow;
+  case ElementType::Q8_0:
+  case ElementType::Q4_0:
+  case ElementType::Q4_1:
+    break;
+  }
+  llvm_unreachable("numbers are not packed in blocks");
+}
 
 inline uint32_t bitsOf(float x) {
   uint32_t bits;
@@ -29,8 +54,7 @@ inline uint16_t toF16(float x) {
   float magnitude = std::fabs(x);
   if (std::isnan(x))
     return sign | 0x7e00;
-  // 65520 is half way between the largest half and the next power of two.
-  if (magnitude >= 65520.0f)
+  if (magnitude >= kF16Overflow)
     return sign | 0x7c00;
   // Below 2^-14 the step is 2^-24: a float sum with 2^-1 rounds at that place.
   if (magnitude < 0x1p-14f)

@@ -5,12 +5,16 @@
 #include "compiler/output/NarrowFloats.h"
 #include "compiler/output/Version.h"
 #include "compiler/output/WriteFile.h"
+#include "compiler/ElementTypes.h"
+#include "compiler/frontend/Files.h"
+#include "compiler/frontend/TensorFile.h"
 #include "compiler/frontend/WeightFile.h"
 #include "compiler/fuse/Packing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -18,11 +22,15 @@ using namespace kvc;
 
 namespace {
 
-// One layer of one weight as the IR names it, read from the model's file.
-template <typename Number> class LayerReader {
+// One layer of one weight as the IR names it, read from the model's file. Every
+// number has been checked: the packed type can hold it.
+class LayerReader {
 public:
-  LayerReader(const WeightFile &file, WeightOp weight, int64_t layer)
-      : file(file), weight(weight), layerShape(weight.getLayerShape()) {
+  LayerReader(const WeightFile &file, WeightOp weight, int64_t layer,
+              bool allowNonfinite)
+      : file(file), weight(weight), layerShape(weight.getLayerShape()),
+        type(elementTypeOf(weight.getWeightType().getElementType())),
+        allowNonfinite(allowNonfinite) {
     name = weight.getSource().str();
     size_t brace = name.find("{}");
     if (brace != std::string::npos)
@@ -31,13 +39,16 @@ public:
     columns = layerShape.size() == 2 ? layerShape[1] : 1;
   }
 
-  // Reads the file's shape of the tensor and checks that it holds our rows.
+  // Finds the file's shape of the tensor and checks that it holds our rows.
   llvm::Error open();
 
   // Row `row` (an element of a vector), in half order where heads are paired.
-  void readRow(int64_t row, Number *out);
+  llvm::Error readRow(int64_t row, double *out);
 
 private:
+  llvm::Error fail(const llvm::Twine &what) const {
+    return invalid(file.path(), name + ": " + what);
+  }
   int64_t fileRow(int64_t row) {
     if (auto width = weight.getPairedHeads()) {
       // Half order (i, i + width/2) is pair order (2i, 2i + 1) in the file.
@@ -46,65 +57,81 @@ private:
     }
     return weight.getFirstRow().value_or(0) + row;
   }
+  // An error about `value`, the file's element `index`.
+  llvm::Error reject(double value, int64_t index) const;
 
   const WeightFile &file;
   WeightOp weight;
   llvm::ArrayRef<int64_t> layerShape;
+  ElementType type;
+  bool allowNonfinite;
   std::string name;
   std::vector<int64_t> fileShape;
   int64_t rows, columns;
-  std::vector<Number> whole; // a transposed tensor or a vector
+  std::vector<double> whole; // a transposed tensor or a vector
 };
 
-template <typename Number> llvm::Error LayerReader<Number>::open() {
+llvm::Error LayerReader::open() {
+  size_t rowAxis = weight.getTransposed() ? 1 : 0;
   if (!weight.getFirstRow()) {
     // The whole tensor is ours.
     fileShape.assign(layerShape.begin(), layerShape.end());
     if (weight.getTransposed())
       std::swap(fileShape[0], fileShape[1]);
-    if (llvm::Error error = file.check(name, fileShape))
-      return error;
   } else {
     auto shape = file.shape(name);
     if (!shape)
       return shape.takeError();
     fileShape = std::move(*shape);
-    size_t rowAxis = weight.getTransposed() ? 1 : 0;
-    if (fileShape.size() != layerShape.size() ||
-        fileShape[rowAxis] < rows ||
-        int64_t(*weight.getFirstRow()) > fileShape[rowAxis] - rows ||
+    int64_t first = *weight.getFirstRow();
+    if (fileShape.size() != layerShape.size() || fileShape[rowAxis] < rows ||
+        first > fileShape[rowAxis] - rows ||
         (fileShape.size() == 2 && fileShape[1 - rowAxis] != columns))
-      return llvm::createStringError(
-          llvm::inconvertibleErrorCode(),
-          file.path() + ": " + name + ": expected outputs " +
-              llvm::Twine(*weight.getFirstRow()) + " to " +
-              llvm::Twine(*weight.getFirstRow() + rows) + " of " +
-              llvm::Twine(columns) + " inputs for @" + weight.getSymName() +
-              ", but the file's tensor has another shape");
+      return fail("expected outputs " + llvm::Twine(first) + " to " +
+                  llvm::Twine(first + rows) + " of " + llvm::Twine(columns) +
+                  " inputs for @" + weight.getSymName() + ", but got shape " +
+                  printShape(fileShape));
   }
-  if (fileShape.size() == 1 || weight.getTransposed()) {
-    int64_t count = 1;
-    for (int64_t size : fileShape)
-      count *= size;
-    whole.resize(count);
-    file.read(name, fileShape, 0, count, whole.data());
+  if (llvm::Error error = file.check(name, fileShape))
+    return error;
+  if (fileShape.size() == 2 && !weight.getTransposed())
+    return llvm::Error::success();
+  whole.resize(*elementCount(fileShape));
+  return file.read(name, fileShape, 0, whole.size(), whole.data());
+}
+
+llvm::Error LayerReader::reject(double value, int64_t index) const {
+  std::vector<int64_t> at(fileShape.size());
+  for (size_t axis = at.size(); axis-- != 0; index /= fileShape[axis])
+    at[axis] = index % fileShape[axis];
+  std::string message;
+  llvm::raw_string_ostream os(message);
+  if (std::isfinite(value))
+    os << "expected numbers that " << infoOf(type).name << " can hold";
+  else
+    os << "expected finite numbers (or --allow-nonfinite-weights)";
+  os << ", but got " << llvm::format("%.9g", value) << " at " << printShape(at);
+  return fail(message);
+}
+
+llvm::Error LayerReader::readRow(int64_t row, double *out) {
+  int64_t first = fileRow(row) * columns, stride = 1;
+  if (whole.empty()) {
+    if (llvm::Error error = file.read(name, fileShape, first, columns, out))
+      return error;
+  } else {
+    first = fileRow(row);
+    stride = fileShape.back();
+    for (int64_t c = 0; c != columns; ++c)
+      out[c] = whole[first + c * stride];
   }
+  for (int64_t c = 0; c != columns; ++c)
+    if (!fits(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
+      return reject(out[c], first + c * stride);
   return llvm::Error::success();
 }
 
-template <typename Number>
-void LayerReader<Number>::readRow(int64_t row, Number *out) {
-  int64_t from = fileRow(row);
-  if (whole.empty()) {
-    file.read(name, fileShape, from * columns, columns, out);
-    return;
-  }
-  int64_t stride = fileShape.size() == 1 ? 1 : fileShape[1];
-  for (int64_t c = 0; c != columns; ++c)
-    out[c] = whole[c * stride + from];
-}
-
-// Appends numbers to the data section, narrowed to a type.
+// Appends bytes to the data section.
 class DataWriter {
 public:
   explicit DataWriter(llvm::raw_ostream &os) : os(os) {}
@@ -118,66 +145,64 @@ public:
     llvm::SmallVector<char, 64> padding(size, 0);
     bytes(padding.data(), size);
   }
-  // False where a finite number becomes infinite.
-  template <typename Number>
-  bool numbers(const Number *values, size_t count, mlir::Type type) {
-    if (type.isF64() || type.isF32()) {
-      bytes(values, count * sizeof(Number));
-      return true;
-    }
-    uint16_t infinity = type.isF16() ? 0x7c00 : 0x7f80;
-    bool fits = true;
-    narrow.resize(count);
-    for (size_t i = 0; i != count; ++i) {
-      float value = float(values[i]);
-      narrow[i] = type.isF16() ? toF16(value) : toBF16(value);
-      fits &= (narrow[i] & 0x7fff) != infinity || std::isinf(value);
-    }
-    bytes(narrow.data(), count * sizeof(uint16_t));
-    return fits;
-  }
 
   int64_t written = 0;
   llvm::BLAKE3 hash;
 
 private:
   llvm::raw_ostream &os;
-  std::vector<uint16_t> narrow;
 };
 
-llvm::StringRef safetensorsType(mlir::Type type) {
-  return type.isF64() ? "F64" : type.isF32() ? "F32" : type.isF16() ? "F16" : "BF16";
+// Stores `numbers`, rounded to `type`, `stride` elements apart.
+void store(ElementType type, llvm::ArrayRef<double> numbers, char *to,
+           int64_t stride) {
+  auto each = [&](auto round) {
+    for (double number : numbers) {
+      auto rounded = round(number);
+      std::memcpy(to, &rounded, sizeof(rounded));
+      to += stride * sizeof(rounded);
+    }
+  };
+  switch (type) {
+  case ElementType::F64:
+    return each([](double x) { return x; });
+  case ElementType::F32:
+    return each([](double x) { return float(x); });
+  case ElementType::F16:
+    return each([](double x) { return toF16(float(x)); });
+  case ElementType::BF16:
+    return each([](double x) { return toBF16(float(x)); });
+  case ElementType::Q8_0:
+  case ElementType::Q4_0:
+  case ElementType::Q4_1:
+    break;
+  }
+  llvm_unreachable("the IR has no weights in blocks");
 }
 
-// Writes every layer of `weight` in its packed shape; the type in memory is
-// double for f64 and float for the others.
-template <typename Number>
+// Writes every layer of `weight` in its packed shape.
 llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
-                        DataWriter &writer) {
-  mlir::Type type = weight.getWeightType().getElementType();
+                        bool allowNonfinite, DataWriter &writer) {
+  ElementType type = elementTypeOf(weight.getWeightType().getElementType());
+  int64_t bytes = infoOf(type).bytes;
   llvm::ArrayRef<int64_t> shape = weight.getLayerShape();
   int64_t rows = shape[0], columns = shape.size() == 2 ? shape[1] : 1;
   int64_t panel = std::max<int64_t>(weight.getPacking()->getPanel(), 1);
-  std::vector<Number> row(columns), block(columns * panel);
+  std::vector<double> row(columns);
+  std::vector<char> block(columns * panel * bytes); // [columns][panel]
   for (int64_t layer = 0; layer != weight.getLayers(); ++layer) {
-    LayerReader<Number> reader(file, weight, layer);
+    LayerReader reader(file, weight, layer, allowNonfinite);
     if (llvm::Error error = reader.open())
       return error;
     for (int64_t first = 0; first < rows; first += panel) {
-      // [columns][panel]; rows behind the last are zero
-      std::fill(block.begin(), block.end(), Number(0));
+      // rows behind the last are zero
+      std::fill(block.begin(), block.end(), 0);
       for (int64_t lane = 0; lane < std::min(panel, rows - first); ++lane) {
-        reader.readRow(first + lane, row.data());
-        for (int64_t c = 0; c != columns; ++c)
-          block[c * panel + lane] = row[c];
+        if (llvm::Error error = reader.readRow(first + lane, row.data()))
+          return error;
+        store(type, row, block.data() + lane * bytes, panel);
       }
-      if (!writer.numbers(block.data(), block.size(), type))
-        return llvm::createStringError(
-            llvm::inconvertibleErrorCode(),
-            file.path() + ": " + weight.getSource() +
-                ": expected numbers that " + safetensorsType(type) +
-                " can hold, but some of layer " + llvm::Twine(layer) +
-                " become infinite");
+      writer.bytes(block.data(), block.size());
     }
   }
   return llvm::Error::success();
@@ -220,7 +245,7 @@ std::string buildHeader(mlir::ModuleOp module, int64_t &dataBytes,
       padding += begin - end;
       end = begin + packedBytes(weight);
       mlir::RankedTensorType type = weight.getWeightType();
-      entry(weight.getSymName(), safetensorsType(type.getElementType()),
+      entry(weight.getSymName(), infoOf(elementTypeOf(type.getElementType())).name,
             packedShape(weight), begin, end);
       padding += packedBytes(weight) -
                  type.getNumElements() * (type.getElementTypeBitWidth() / 8);
@@ -236,6 +261,7 @@ std::string buildHeader(mlir::ModuleOp module, int64_t &dataBytes,
 llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
                                                llvm::StringRef architecture,
                                                int numericsVersion,
+                                               bool allowNonfinite,
                                                llvm::StringRef path) {
   auto source = module->getAttrOfType<mlir::StringAttr>(kWeightsAttr);
   if (!source)
@@ -273,11 +299,7 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
   writer.hash.update(architecture);
   for (auto weight : module.getOps<WeightOp>()) {
     writer.zeros(weight.getPacking()->getOffset() - writer.written);
-    llvm::Error error =
-        weight.getWeightType().getElementType().isF64()
-            ? writeWeight<double>(**file, weight, writer)
-            : writeWeight<float>(**file, weight, writer);
-    if (error)
+    if (llvm::Error error = writeWeight(**file, weight, allowNonfinite, writer))
       return llvm::joinErrors(std::move(error), closeFile(os, path));
   }
   auto digest = writer.hash.final<KVC_IDENTITY_BYTES>();

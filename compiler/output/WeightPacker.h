@@ -22,10 +22,13 @@ struct PackedWeights {
 // file that its attribute `kvc.weights` names, into `path`. `architecture` is
 // the canonical text of the model; the identity is BLAKE3 over it, the
 // versions of compiler, ABI and numerics (see Version.h), rotary frequencies and
-// the data section. At most one tensor is held in memory.
+// the data section. At most one tensor is held in memory. A number that isn't
+// finite, unless `allowNonfinite`, or that its packed type can't hold is an error
+// that names the tensor and the index in it.
 llvm::Expected<PackedWeights> packWeights(mlir::ModuleOp module,
                                           llvm::StringRef architecture,
                                           int numericsVersion,
+                                          bool allowNonfinite,
                                           llvm::StringRef path);
 
 } // namespace kvc

@@ -72,6 +72,8 @@ struct CommandLine {
   cl::opt<std::string> name{"name", cl::value_desc("name"), cl::cat(category),
       cl::desc("what files and symbols are called after (default: the model's "
                "own name, and the type that --weights gives)")};
+  cl::opt<bool> allowNonfinite{"allow-nonfinite-weights", cl::cat(category),
+      cl::desc("pack weights that are infinite or NaN")};
 
   // What an option changes: nothing before a stage, and maybe nothing of what
   // MLIR says already.
@@ -80,11 +82,12 @@ struct CommandLine {
     kvc::Stage first;
     bool forMLIR;
   };
-  const Rule rules[5] = {{cache, kvc::Stage::KVC, false},
+  const Rule rules[6] = {{cache, kvc::Stage::KVC, false},
                          {weights, kvc::Stage::KVC, false},
                          {capacity, kvc::Stage::KVC, false},
                          {target, kvc::Stage::LLVM, true},
-                         {name, kvc::Stage::Spec, true}};
+                         {name, kvc::Stage::Spec, true},
+                         {allowNonfinite, kvc::Stage::Library, true}};
 };
 
 int fail(const llvm::Twine &message) {
@@ -179,6 +182,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
     return fail("--name: expected a C identifier, but got nothing");
   options.build.weightType = line.weights;
   options.build.capacity = line.capacity;
+  options.allowNonfiniteWeights = line.allowNonfinite;
   if (line.capacity.getNumOccurrences() && line.capacity < 1)
     return fail("--capacity: expected a positive number, but got " +
                 llvm::Twine(line.capacity));

@@ -10,7 +10,7 @@
 // nibbles the elements 16 to 31. Each product is exact in f32; the sum of Q4_1
 // is rounded once, so that it is the same with and without a fused
 // multiply-add.
-#include "compiler/frontend/Dequantize.h"
+#include "compiler/frontend/ElementType.h"
 #include "llvm/ADT/bit.h"
 #include <cstring>
 
@@ -21,23 +21,13 @@ static_assert(llvm::endianness::native == llvm::endianness::little,
 
 static constexpr int64_t blockElements = 32;
 
-BlockSize blockSize(ElementType type) {
-  switch (type) {
-  case ElementType::F64:
-    return {1, 8};
-  case ElementType::F32:
-    return {1, 4};
-  case ElementType::F16:
-  case ElementType::BF16:
-    return {1, 2};
-  case ElementType::Q8_0:
-    return {blockElements, 2 + 32};
-  case ElementType::Q4_0:
-    return {blockElements, 2 + 16};
-  case ElementType::Q4_1:
-    return {blockElements, 2 + 2 + 16};
-  }
-  __builtin_unreachable();
+std::optional<ElementType> elementTypeNamed(llvm::StringRef name) {
+  for (ElementType type :
+       {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16,
+        ElementType::Q8_0, ElementType::Q4_0, ElementType::Q4_1})
+    if (infoOf(type).name == name)
+      return type;
+  return std::nullopt;
 }
 
 template <typename T> static T load(const char *data) {
@@ -61,8 +51,7 @@ static float bfloatToFloat(uint16_t value) {
   return llvm::bit_cast<float>(uint32_t(value) << 16);
 }
 
-template <typename T>
-static void readQ8_0(const char *data, int64_t count, T *out) {
+static void readQ8_0(const char *data, int64_t count, double *out) {
   for (; count > 0; count -= blockElements, data += 34, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     const auto *q = reinterpret_cast<const int8_t *>(data + 2);
@@ -71,8 +60,7 @@ static void readQ8_0(const char *data, int64_t count, T *out) {
   }
 }
 
-template <typename T>
-static void readQ4_0(const char *data, int64_t count, T *out) {
+static void readQ4_0(const char *data, int64_t count, double *out) {
   for (; count > 0; count -= blockElements, data += 18, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     const auto *q = reinterpret_cast<const uint8_t *>(data + 2);
@@ -83,8 +71,7 @@ static void readQ4_0(const char *data, int64_t count, T *out) {
   }
 }
 
-template <typename T>
-static void readQ4_1(const char *data, int64_t count, T *out) {
+static void readQ4_1(const char *data, int64_t count, double *out) {
   for (; count > 0; count -= blockElements, data += 20, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     float m = halfToFloat(load<uint16_t>(data + 2));
@@ -96,12 +83,12 @@ static void readQ4_1(const char *data, int64_t count, T *out) {
   }
 }
 
-template <typename T>
-static void readAs(ElementType type, const char *data, int64_t count, T *out) {
+void dequantize(ElementType type, const char *data, int64_t count,
+                double *out) {
   switch (type) {
   case ElementType::F64:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = T(load<double>(data + 8 * i));
+      out[i] = load<double>(data + 8 * i);
     return;
   case ElementType::F32:
     for (int64_t i = 0; i < count; ++i)
@@ -122,15 +109,6 @@ static void readAs(ElementType type, const char *data, int64_t count, T *out) {
   case ElementType::Q4_1:
     return readQ4_1(data, count, out);
   }
-}
-
-void dequantize(ElementType type, const char *data, int64_t count, float *out) {
-  readAs(type, data, count, out);
-}
-
-void dequantize(ElementType type, const char *data, int64_t count,
-                double *out) {
-  readAs(type, data, count, out);
 }
 
 } // namespace kvc
