@@ -35,6 +35,7 @@ struct WeightUse {
   mlir::FlatSymbolRefAttr symbol;
   llvm::SmallVector<int64_t, 2> shape;
 };
+
 // Whether a number is above 0 and finite, also when it is rounded to f32.
 inline bool isPositive(double number) {
   return float(number) > 0 && std::isfinite(float(number));

@@ -54,9 +54,12 @@ double Fields::positive(StringRef key, std::optional<double> fallback) {
     return *fallback;
   const json::Value *value = find(key);
   std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
-  if (number && std::isfinite(*number) && *number > 0)
+  // The numbers that the dialect's attributes may have.
+  float rounded = number ? float(*number) : 0;
+  if (rounded > 0 && std::isfinite(rounded))
     return *number;
-  expected(key, "a positive number");
+  expected(key, number && *number > 0 ? "a positive number within f32's range"
+                                      : "a positive number");
   return fallback.value_or(1);
 }
 

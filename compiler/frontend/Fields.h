@@ -34,7 +34,7 @@ public:
   // default if there is one, else an error and the value 1, which is safe to
   // go on computing with.
   int64_t size(llvm::StringRef key, std::optional<int64_t> fallback = {});
-  // A finite number above 0; the same otherwise.
+  // A number above 0 and finite, also in f32; the same otherwise.
   double positive(llvm::StringRef key, std::optional<double> fallback = {});
   bool flag(llvm::StringRef key, std::optional<bool> fallback = {});
   // A string; an error and "" where it is absent.

@@ -54,15 +54,22 @@ static void readRotary(Fields &keys, bool paired, ModelSpec &spec) {
     keys.fail(dims, "expected the width of a head (" + Twine(spec.headDim) +
                         "), but got " + Twine(rotary.dims));
 
-  std::string type = "none";
+  // A factor without a type is linear scaling's, as llama.cpp has it; older
+  // files call it scale_linear.
+  StringRef factor = "rope.scaling.factor", older = "rope.scale_linear";
+  if (keys.has(factor) && keys.has(older))
+    keys.require(older, keys.any(factor));
+  else if (keys.has(older))
+    factor = older;
+  std::string type = keys.has(factor) ? "linear" : "none";
   if (keys.has("rope.scaling.type"))
     type = keys.text("rope.scaling.type");
   if (type == "linear")
-    rotary.divisors = {keys.positive("rope.scaling.factor")};
-  else if (type != "none")
-    keys.expected("rope.scaling.type", "none or linear");
+    rotary.divisors = {keys.positive(factor)};
+  else if (type == "none")
+    keys.require(factor, 1);
   else
-    keys.ignore({"rope.scaling.factor"});
+    keys.expected("rope.scaling.type", "none or linear");
   // Of use to other types only.
   keys.ignore({"rope.scaling.original_context_length",
                "rope.scaling.finetuned"});
