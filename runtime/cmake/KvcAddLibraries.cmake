@@ -6,12 +6,12 @@
 # stand for both where an application has it too, and ours has no exceptions.
 function(kvc_add_libraries name objects description)
   set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
-  # -d: the address sanitizer's common symbols can't be local before they have
-  # their memory.
+  # The address sanitizer has one flag for all that is linked.
   add_custom_command(OUTPUT ${joined}
-    COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -Wl,-d,--force-group-allocation
+    COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -Wl,--force-group-allocation
       -o ${joined} $<TARGET_OBJECTS:${objects}>
-    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=kvc_* ${joined}
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=kvc_*
+      --keep-global-symbol=___asan_globals_registered ${joined}
     DEPENDS $<TARGET_OBJECTS:${objects}>
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${name}_joined DEPENDS ${joined})
@@ -40,7 +40,7 @@ function(kvc_add_libraries name objects description)
   list(TRANSFORM ARGN PREPEND -l)
   list(JOIN ARGN " " libraries)
   string(REPLACE "-lThreads::Threads" "-pthread" libraries "${libraries}")
-  file(RELATIVE_PATH prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/library.pc.in
     ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc

@@ -305,10 +305,11 @@ KVC_API kvc_status kvc_sequence_tokens(const kvc_session *session,
                                        int64_t count, int32_t *out_tokens);
 
 /* Saves a sequence, its tokens with their keys and values, to a file that only
- * its owner can read. It is written aside, in the same folder, and renamed at the
- * end: it replaces a file or a link to a file that stood at `path`, and on an
- * error that still stands. A folder, a device or a pipe, and links to these, are
- * refused. KVC_IO is the one error of files. */
+ * its owner can read. It is written aside, to .kvc-XXXXXX in the same folder, and
+ * renamed at the end: it replaces a file or a link to a file that stood at `path`,
+ * and on an error that still stands. Only a process that is killed leaves what it
+ * has written aside. A folder, a device or a pipe, and links to these, are refused.
+ * KVC_IO is the one error of files. */
 KVC_API kvc_status kvc_sequence_save(const kvc_session *session,
                                      int64_t sequence, const char *path);
 
