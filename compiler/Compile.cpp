@@ -8,6 +8,7 @@
 #include "compiler/output/StagedDirectory.h"
 #include "compiler/output/TokenizerFiles.h"
 #include "compiler/frontend/Files.h"
+#include "compiler/frontend/FileType.h"
 #include "compiler/frontend/PrintSpec.h"
 #include "compiler/Passes.h"
 #include "mlir/IR/Verifier.h"
@@ -265,6 +266,9 @@ Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
     if (!code)
       setWeights(path.string());
   }
+  if (!standard)
+    if (llvm::Error error = checkNoModel(options.output))
+      return fail(std::move(error));
   StringRef name = standard ? "standard output" : StringRef(options.output);
   std::error_code code;
   llvm::ToolOutputFile file(standard ? "-" : options.output, code,
@@ -327,7 +331,7 @@ LogicalResult Compilation::emitLibrary() {
     return fail(directory.describe(std::move(error)));
   if (llvm::Error error = copyTokenizer(options.model, directory.path()))
     return fail(directory.describe(std::move(error)));
-  if (llvm::Error error = directory.publish())
+  if (llvm::Error error = directory.publish(libraryFiles(library.name)))
     return fail(directory.describe(std::move(error)));
   llvm::errs() << "wrote " << options.output << ": "
                << llvm::join(directory.written, ", ");

@@ -3,6 +3,7 @@
 #include "compiler/frontend/Files.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include <vector>
 
 using namespace kvc;
@@ -123,10 +124,23 @@ kvc::readMLIR(llvm::StringRef path) {
   std::unique_ptr<llvm::MemoryBuffer> text;
   if (path == "-") {
     name = "standard input";
-    auto buffer = llvm::MemoryBuffer::getSTDIN();
-    if (!buffer)
-      return invalid(name, "cannot be read: " + buffer.getError().message());
-    text = std::move(*buffer);
+    // It may not end.
+    std::string bytes;
+    char chunk[1 << 16];
+    size_t count = 1;
+    while (count != 0 && bytes.size() <= maxTextBytes) {
+      auto read = llvm::sys::fs::readNativeFile(llvm::sys::fs::getStdinHandle(),
+                                                chunk);
+      if (!read)
+        return invalid(name, "cannot be read: " +
+                                 llvm::toString(read.takeError()));
+      count = *read;
+      bytes.append(chunk, count);
+    }
+    if (bytes.size() > maxTextBytes)
+      return invalid(name, "expected a text of at most " +
+                               llvm::Twine(maxTextBytes) + " bytes, but got more");
+    text = llvm::MemoryBuffer::getMemBufferCopy(bytes, "<stdin>");
   } else {
     auto buffer = readText(path);
     if (!buffer)

@@ -90,4 +90,17 @@ Expected<FileType> fileTypeAt(StringRef path) {
   return fileType((*mapping)->getBuffer());
 }
 
+Error checkNoModel(StringRef path) {
+  auto type = fileTypeAt(path);
+  if (!type) {
+    consumeError(type.takeError());
+    return Error::success();
+  }
+  if (type->kind != FileKind::GGUF && type->kind != FileKind::Safetensors &&
+      type->kind != FileKind::JSON)
+    return Error::success();
+  return invalid(path, "expected no file of a model where text is written, but "
+                       "got " + type->name);
+}
+
 } // namespace kvc

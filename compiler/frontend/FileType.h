@@ -21,6 +21,9 @@ FileType fileType(llvm::StringRef content);
 // By what stands at `path`; an error where that can't be read.
 llvm::Expected<FileType> fileTypeAt(llvm::StringRef path);
 
+// An error where text written to `path` would destroy a model, or a part of one.
+llvm::Error checkNoModel(llvm::StringRef path);
+
 inline bool isGGUF(llvm::StringRef content) {
   return fileType(content).kind == FileKind::GGUF;
 }

@@ -4,6 +4,7 @@
 #include "compiler/output/Version.h"
 #include "compiler/output/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -144,7 +145,10 @@ llvm::Error StagedDirectory::recover() {
   if (!names)
     return names.takeError();
   for (llvm::StringRef name : *names) {
-    if (!name.starts_with(kStaging))
+    // As createUniqueDirectory calls them: nobody else's.
+    llvm::StringRef rest = name;
+    if (!rest.consume_front(kStaging) || rest.size() != 6 ||
+        !llvm::all_of(rest, llvm::isHexDigit))
       continue;
     Path folder = in(directory, name);
     if (llvm::Error error = rollBack(folder))
@@ -189,10 +193,13 @@ StagedDirectory::reserve(llvm::ArrayRef<std::string> names) const {
   return llvm::Error::success();
 }
 
-llvm::Error StagedDirectory::publish() {
+llvm::Error StagedDirectory::publish(llvm::ArrayRef<std::string> needed) {
   auto names = list(staging);
   if (!names)
     return names.takeError();
+  for (const std::string &name : needed)
+    if (!llvm::is_contained(*names, name))
+      return invalid(in(directory, name), "expected to be written, but it is gone");
   llvm::erase_if(*names, [&](const std::string &name) {
     return !llvm::is_contained(former, name) &&
            sameBytes(in(directory, name), in(staging, name)) &&

@@ -28,9 +28,9 @@ public:
   llvm::StringRef path() const { return staging; }
   // An error where one of `names` stands there and isn't kvc-opt's to replace.
   llvm::Error reserve(llvm::ArrayRef<std::string> names) const;
-  // Puts what was written in the place of what kvc-opt wrote before. A file that
-  // is another's and has the same bytes stays his.
-  llvm::Error publish();
+  // Puts what was written, of which `needed` must be a part, in the place of what
+  // kvc-opt wrote before. A file that is another's and has the same bytes stays.
+  llvm::Error publish(llvm::ArrayRef<std::string> needed);
   // `error`, naming files as they would have been published.
   llvm::Error describe(llvm::Error error) const;
 

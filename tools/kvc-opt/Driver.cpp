@@ -40,8 +40,8 @@ struct CommandLine {
   cl::opt<std::string> model{cl::Positional, cl::init("-"),
       cl::desc("MODEL"), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::value_desc("path"), cl::cat(category),
-      cl::desc("directory of the library, or file of another stage (- or none: "
-               "standard output)")};
+      cl::desc("directory of the library, which holds one, or file of another "
+               "stage (- or none: standard output)")};
   cl::opt<kvc::Stage> stage{"emit", cl::cat(category),
       cl::desc("the stage to stop at"), cl::init(kvc::Stage::Library),
       cl::values( // in the order of the enumeration
@@ -231,6 +231,8 @@ int runPasses(int argc, char **argv, const CommandLine &line,
   auto input = kvc::readMLIR(line.model);
   if (!input)
     return fail(input.takeError());
+  if (llvm::Error error = kvc::checkNoModel(line.output))
+    return fail(std::move(error));
   std::string message;
   auto output = openOutputFile(line.output.empty() ? "-" : line.output.c_str(), &message);
   if (!output)
