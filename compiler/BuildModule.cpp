@@ -327,14 +327,21 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
     return invalidOption("--capacity: expected 1 to " + llvm::Twine(spec.context) +
                          " (the model's context), but got " +
                          llvm::Twine(capacity));
-  if (options.pagePositions % kLanes != 0)
-    return invalidOption("--cache: expected pages of a multiple of " +
-                         llvm::Twine(kLanes) + " positions, but got " +
-                         llvm::Twine(options.pagePositions));
+  // The dialect says what layouts and caches there are.
+  std::string problem;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    problem = diagnostic.str();
+  });
+  auto complain = [&] { return emitError(UnknownLoc::get(context)); };
   Attribute layout = ContiguousAttr::get(context);
   if (options.pagePositions)
-    layout = PagedAttr::get(context, options.pagePositions);
-  auto cache = CacheType::get(context, spec.layers, spec.kvHeads, capacity,
-                              spec.headDim, spec.headDim, *cacheElement, layout);
+    layout = PagedAttr::getChecked(complain, context, options.pagePositions);
+  CacheType cache;
+  if (layout)
+    cache = CacheType::getChecked(complain, context, spec.layers, spec.kvHeads,
+                                  capacity, spec.headDim, spec.headDim,
+                                  *cacheElement, layout);
+  if (!cache)
+    return invalidOption("--cache: " + problem);
   return ModuleBuilder(context, spec, arithmetic, *weightType, cache).build();
 }

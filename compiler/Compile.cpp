@@ -16,8 +16,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/SourceMgr.h"
@@ -146,36 +144,6 @@ void Compilation::identify() {
   copy->print(os);
 }
 
-// The runtime counts in 64 bits; the limit is that of C4 of a cache's type.
-static LogicalResult checkPages(CacheType cache, func::FuncOp forward) {
-  int64_t positions = cache.getLayoutInterface().getPositionsPerPage(cache);
-  int64_t bytes = cache.getBytesPerPosition();
-  if (llvm::MulOverflow(positions, cache.getPagesPerSequence(), positions) ||
-      llvm::MulOverflow(positions, bytes, bytes) || bytes > int64_t(1) << 56)
-    return forward.emitError()
-           << "expected the pages of a sequence to take at most 2^56 bytes, but "
-              "got "
-           << cache.getPagesPerSequence() << " of "
-           << cache.getLayoutInterface().getPositionsPerPage(cache)
-           << " positions of " << cache.getBytesPerPosition() << " bytes";
-  return success();
-}
-
-// A weight that the packed file can hold: its header is JSON, with names of its
-// own for what describes the file and for padding.
-static LogicalResult checkWeight(WeightOp weight) {
-  StringRef name = weight.getSymName();
-  if (name == "__metadata__" || name.starts_with("padding.") ||
-      !llvm::json::isUTF8(name))
-    return weight.emitError()
-           << "expected a name in UTF-8 that isn't __metadata__ and doesn't begin "
-              "with 'padding.', but got '" << name << "'";
-  if (llvm::is_contained(weight.getWeightType().getShape(), 0))
-    return weight.emitError() << "expected a weight without an axis of 0, but got "
-                              << weight.getWeightType();
-  return success();
-}
-
 // What the library will say of itself, from the verified module.
 LogicalResult Compilation::describe() {
   func::FuncOp forward = lookupForward(*module);
@@ -213,11 +181,6 @@ LogicalResult Compilation::describe() {
               "least 1 element, but got "
            << library.vocab << " and " << library.width;
   library.maxTokens = kMaxTokens;
-  if (failed(checkPages(library.cache, forward)))
-    return failure();
-  for (auto weight : module->getOps<WeightOp>())
-    if (failed(checkWeight(weight)))
-      return failure();
   return success();
 }
 

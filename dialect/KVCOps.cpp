@@ -3,6 +3,7 @@
 #include "dialect/KVC.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/JSON.h"
 #include <cmath>
 
 using namespace mlir;
@@ -76,11 +77,11 @@ LogicalResult WeightOp::verify() {
     overflow |= llvm::MulOverflow(bytes, size, bytes);
   if (overflow || bytes > kMaxBytes)
     return emitOpError() << "expected at most 2^56 bytes, but got " << type;
-  // C8: names of the packed file's own.
-  if (getSymName().starts_with("__"))
-    return emitOpError() << "expected a symbol that doesn't begin with __ (the "
-                            "packed file's own entries do), but got @"
-                         << getSymName();
+  // C8: a name of the packed file.
+  if (getSymName().starts_with("__") || !llvm::json::isUTF8(getSymName()))
+    return emitOpError() << "expected a symbol in UTF-8 that doesn't begin with "
+                            "__ (the packed file's own entries do), but got "
+                         << getSymNameAttr();
   return success();
 }
 

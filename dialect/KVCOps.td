@@ -65,8 +65,8 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     - C5: the source has `{}` once at most.
     - C6: `first_row` is not negative.
     - C7: the weight has at most 2^56 bytes.
-    - C8: the symbol doesn't begin with `__`: the packed file names its own
-      entries so.
+    - C8: the symbol is UTF-8, a name of the packed file, and doesn't begin with
+      `__`, as that file's own entries do.
 
     ```mlir
     kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64

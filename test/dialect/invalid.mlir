@@ -119,8 +119,15 @@ kvc.weight @weight_c7 : tensor<2147483648x2147483648x16xf32> from "{}.w"
 // -----
 
 module @weight_c8 {
-  // expected-error@+1 {{expected a symbol that doesn't begin with __ (the packed file's own entries do), but got @__metadata__}}
+  // expected-error@+1 {{expected a symbol in UTF-8 that doesn't begin with __ (the packed file's own entries do), but got "__metadata__"}}
   kvc.weight @__metadata__ : tensor<4x4xf32> from "w"
+}
+
+// -----
+
+module @weight_c8_bytes {
+  // expected-error@+1 {{expected a symbol in UTF-8 that doesn't begin with __ (the packed file's own entries do), but got "\FF"}}
+  kvc.weight @"\FF" : tensor<4x4xf32> from "w"
 }
 
 // -----
