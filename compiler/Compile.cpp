@@ -9,7 +9,7 @@
 #include "compiler/output/TokenizerFiles.h"
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/FileType.h"
-#include "compiler/frontend/PrintSpec.h"
+#include "compiler/frontend/ModelSpec.h"
 #include "compiler/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

@@ -1,6 +1,5 @@
 #include "compiler/frontend/Fields.h"
 #include "compiler/frontend/Files.h"
-#include "compiler/frontend/JSONText.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <vector>

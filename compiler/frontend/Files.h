@@ -1,12 +1,15 @@
-// How the compiler opens files, and the one form of an error about a file.
+// How the compiler opens files, the JSON that they may hold (nesting is bounded,
+// no key stands twice), and the one form of an error about a file.
 #ifndef KVC_COMPILER_FRONTEND_FILES_H
 #define KVC_COMPILER_FRONTEND_FILES_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <memory>
+#include <string>
 
 namespace kvc {
 
@@ -26,6 +29,16 @@ mapFile(llvm::StringRef path);
 // The same for a text: of at most maxTextBytes, and a null byte follows it.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readText(llvm::StringRef path);
+
+// Parses `text`, which must be one object. `file` is for messages.
+llvm::Expected<llvm::json::Object> parseJSON(llvm::StringRef file,
+                                             llvm::StringRef text);
+
+// The same for a whole file.
+llvm::Expected<llvm::json::Object> readJSON(llvm::StringRef path);
+
+// A value's text for messages, cut where it is long.
+std::string describe(const llvm::json::Value &value);
 
 } // namespace kvc
 

@@ -10,7 +10,6 @@
 // A string is a u64 length and its bytes. An array is a u32 type, a u64 count
 // and the elements.
 #include "compiler/frontend/Files.h"
-#include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"

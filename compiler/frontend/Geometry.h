@@ -1,4 +1,5 @@
-// The sizes of a decoder, which every format has under names of its own.
+// What every format says under names of its own: the sizes of a decoder, and how
+// rotary frequencies are scaled (RotarySpec::divisors).
 #ifndef KVC_COMPILER_FRONTEND_GEOMETRY_H
 #define KVC_COMPILER_FRONTEND_GEOMETRY_H
 
@@ -19,6 +20,22 @@ struct GeometryNames {
 // scale of attention scores, 1/sqrt(headDim).
 void readGeometry(Fields &fields, const GeometryNames &names, ModelSpec &spec,
                   std::optional<int64_t> defaultHidden = {});
+
+// The "llama3" scaling (Llama 3.1), its parameters named by each format.
+struct Llama3Names {
+  llvm::StringRef factor, lowFactor, highFactor, originalContext;
+};
+
+// Reads the parameters and computes a divisor for each pair of `rotary`, whose
+// dims and theta are set. With wavelength w = 2 pi / frequency and t =
+// (originalContext / w - low) / (high - low): 1 where t >= 1, factor where
+// t <= 0, else 1 / ((1 - t) / factor + t).
+void readLlama3Scaling(Fields &fields, const Llama3Names &names,
+                       RotarySpec &rotary);
+
+// Fails on an odd number of dims, or more of them than a head has.
+void checkRotaryDims(Fields &fields, llvm::StringRef key, int64_t dims,
+                     int64_t headDim);
 
 } // namespace kvc
 

@@ -2,7 +2,6 @@
 // files with model.safetensors.index.json.
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
-#include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/Weights.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -2,7 +2,6 @@
 // without a window, and Qwen2 (biases of query, key and value).
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
-#include "compiler/frontend/Rotary.h"
 #include "compiler/frontend/Weights.h"
 
 using namespace llvm;

@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -93,6 +94,10 @@ struct ModelSpec {
 //   model/config.json: num_key_value_heads: expected a divisor of
 //   num_attention_heads (32), but got 5
 llvm::Expected<ModelSpec> readModel(llvm::StringRef path);
+
+// Prints one `field: value` a line, then one `role: @symbol = "source" [shape]`
+// a weight (--emit=spec).
+void print(const ModelSpec &spec, llvm::raw_ostream &os);
 
 } // namespace kvc
 

@@ -1,4 +1,4 @@
-#include "compiler/frontend/PrintSpec.h"
+#include "compiler/frontend/ModelSpec.h"
 #include "compiler/frontend/TensorFile.h"
 #include "compiler/frontend/Weights.h"
 #include <charconv>

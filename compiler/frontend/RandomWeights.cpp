@@ -1,6 +1,6 @@
 // "random:<seed>": weights that are a function of seed and name only, so that
 // any program can make the same bits. docs/spec.md is the definition.
-#include "compiler/frontend/RandomWeights.h"
+#include "compiler/frontend/WeightFile.h"
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/TensorFile.h"
 #include <cmath>

@@ -4,7 +4,6 @@
 // without gap or overlap. "__metadata__" maps strings to strings.
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/Fields.h"
-#include "compiler/frontend/JSONText.h"
 #include "compiler/frontend/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"

@@ -2,8 +2,6 @@
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
-#include "compiler/frontend/JSONText.h"
-#include "compiler/frontend/Rotary.h"
 #include "compiler/frontend/Weights.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"

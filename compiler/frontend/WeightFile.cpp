@@ -1,7 +1,6 @@
 #include "compiler/frontend/WeightFile.h"
 #include "compiler/frontend/FileType.h"
 #include "compiler/frontend/Files.h"
-#include "compiler/frontend/RandomWeights.h"
 #include "compiler/frontend/TensorFile.h"
 
 using namespace llvm;

@@ -43,6 +43,10 @@ public:
 // overlapping, misaligned or lying file is an error.
 llvm::Expected<std::unique_ptr<WeightFile>> openWeights(llvm::StringRef path);
 
+// Opens "random:<seed>". It has a tensor of any name and shape (rank 1 or 2).
+llvm::Expected<std::unique_ptr<WeightFile>>
+openRandomWeights(llvm::StringRef path);
+
 } // namespace kvc
 
 #endif // KVC_COMPILER_FRONTEND_WEIGHTFILE_H

@@ -1,6 +1,5 @@
 #include "compiler/output/StagedDirectory.h"
 #include "compiler/frontend/Files.h"
-#include "compiler/frontend/JSONText.h"
 #include "compiler/output/Version.h"
 #include "compiler/output/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
