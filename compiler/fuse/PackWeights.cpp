@@ -38,11 +38,22 @@ namespace {
 struct PackWeights : kvc::impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
   void runOnOperation() override {
+    if (panel != 0 && panel != kLanes) {
+      getOperation().emitError() << "expected panels of " << kLanes
+                                 << " rows, or 0 for none, but got "
+                                 << int64_t(panel);
+      return signalPassFailure();
+    }
     int64_t offset = 0;
     for (auto weight : getOperation().getOps<WeightOp>()) {
       offset = llvm::alignTo(offset, kPackedAlignment);
       weight.setPackingAttr(PackingAttr::get(&getContext(), offset, panel));
       offset += packedBytes(weight);
+      if (offset > kMaxBytes) {
+        weight.emitError() << "expected weights of at most 2^56 bytes in all, but "
+                              "got more with this one";
+        return signalPassFailure();
+      }
     }
   }
 };
