@@ -26,6 +26,8 @@ static constexpr struct {
     {"\x7f" "ELF", {FileKind::Other, "an ELF file", ""}},
     {"version https://git-lfs",
      {FileKind::Other, "a Git LFS pointer", "git lfs pull fetches its file"}},
+    {"\xef\xbb\xbf", {FileKind::Other, "text with a byte order mark",
+                      "save it as UTF-8 without one"}},
     {"<", {FileKind::Other, "an HTML or XML page", ""}},
 };
 

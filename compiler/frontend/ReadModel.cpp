@@ -12,12 +12,13 @@ namespace kvc {
 // than by the file that is missed first.
 static Error checkDirectory(StringRef directory) {
   std::string gguf;
-  bool empty = true, config = false, safetensors = false, pytorch = false;
+  bool empty = true, compiled = false, config = false, safetensors = false, pytorch = false;
   std::error_code code;
   for (sys::fs::directory_iterator file(directory, code), end;
        !code && file != end; file.increment(code)) {
     StringRef name = sys::path::filename(file->path());
     empty = false;
+    compiled |= name == "kvc.json";
     config |= name == "config.json";
     safetensors |= name.contains(".safetensors");
     pytorch |= name.starts_with("pytorch_model");
@@ -29,6 +30,9 @@ static Error checkDirectory(StringRef directory) {
   if (empty)
     return invalid(directory, "expected a Hugging Face directory (config.json "
                               "and safetensors), but it is empty");
+  if (!config && compiled)
+    return invalid(directory, "expected a model, but got what kvc-opt made of "
+                              "one; kvc-run runs it");
   if (!config && !gguf.empty())
     return invalid(directory, "expected a Hugging Face directory, but it has no "
                               "config.json; give a file: " + gguf);

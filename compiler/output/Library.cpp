@@ -159,7 +159,10 @@ llvm::Error kvc::writeLibrary(llvm::StringRef directory,
   std::string soname = shared + "." + description.tag();
   if (llvm::Error error = linkShared(archive, path(shared), soname))
     return error;
-  if (std::error_code code = llvm::sys::fs::create_link(shared, path(soname)))
-    return llvm::createFileError(path(soname), code);
+  // Not every file system has links.
+  if (llvm::sys::fs::create_link(shared, path(soname)))
+    if (std::error_code code =
+            llvm::sys::fs::copy_file(path(shared), path(soname)))
+      return llvm::createFileError(path(soname), code);
   return writeFile(path(description.name + ".h"), headerText(description));
 }
