@@ -31,20 +31,26 @@ static bool areLogits(Type type) {
 LogicalResult kvc::verifyForwardSignature(func::FuncOp forward) {
   ArrayRef<Type> inputs = forward.getArgumentTypes();
   ArrayRef<Type> results = forward.getResultTypes();
-  if (inputs.size() == ForwardArgument::Count &&
-      arePerToken(inputs[ForwardArgument::Tokens], 32) &&
-      arePerToken(inputs[ForwardArgument::Sequences], 32) &&
-      arePerToken(inputs[ForwardArgument::Outputs], 64) &&
-      isa<CacheType>(inputs[ForwardArgument::Cache]) &&
-      results.size() == ForwardResult::Count &&
-      areLogits(results[ForwardResult::Logits]) &&
-      results[ForwardResult::Cache] == inputs[ForwardArgument::Cache])
-    return success();
-  return forward.emitError()
-         << "expected @forward to take tokens (tensor<?xi32>), sequences "
-            "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
-            "give logits (tensor<?xVxf32> or f64) and the cache, but got "
-         << forward.getFunctionType();
+  if (inputs.size() != ForwardArgument::Count ||
+      !arePerToken(inputs[ForwardArgument::Tokens], 32) ||
+      !arePerToken(inputs[ForwardArgument::Sequences], 32) ||
+      !arePerToken(inputs[ForwardArgument::Outputs], 64) ||
+      !isa<CacheType>(inputs[ForwardArgument::Cache]) ||
+      results.size() != ForwardResult::Count ||
+      !areLogits(results[ForwardResult::Logits]) ||
+      results[ForwardResult::Cache] != inputs[ForwardArgument::Cache])
+    return forward.emitError()
+           << "expected @forward to take tokens (tensor<?xi32>), sequences "
+              "(tensor<?xi32>), outputs (tensor<?xi64>) and a cache, and to "
+              "give logits (tensor<?xVxf32> or f64) and the cache, but got "
+           << forward.getFunctionType();
+  Type arithmetic = logitsTypeOf(forward).getElementType();
+  Type stored = cacheTypeOf(forward).getElementType();
+  if (stored.getIntOrFloatBitWidth() > arithmetic.getIntOrFloatBitWidth())
+    return forward.emitError()
+           << "expected a cache of numbers that are at most as wide as the logits, "
+           << arithmetic << ", but got " << stored;
+  return success();
 }
 
 CacheType kvc::cacheTypeOf(func::FuncOp forward) {

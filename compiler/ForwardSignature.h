@@ -18,7 +18,8 @@ mlir::func::FuncOp lookupForward(mlir::ModuleOp module);
 //   @forward(tokens: tensor<?xi32>, sequences: tensor<?xi32>,
 //            outputs: tensor<?xi64>, cache: !kvc.cache<...>)
 //     -> (logits: tensor<?xVxT>, cache: !kvc.cache<...>)
-// with T f32 or f64: the arithmetic of the model.
+// with T f32 or f64: the arithmetic of the model, and of the cache's numbers none
+// wider.
 struct ForwardArgument {
   enum : unsigned { Tokens, Sequences, Outputs, Cache, Count };
 };
