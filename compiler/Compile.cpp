@@ -1,5 +1,6 @@
 #include "compiler/Compile.h"
 #include "compiler/ForwardSignature.h"
+#include "compiler/ModuleText.h"
 #include "compiler/Pipelines.h"
 #include "compiler/ReadMLIR.h"
 #include "compiler/output/Printer.h"
@@ -11,8 +12,6 @@
 #include "compiler/frontend/FileType.h"
 #include "compiler/frontend/ModelSpec.h"
 #include "compiler/Passes.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -61,6 +60,8 @@ private:
   std::optional<std::string> relativeWeights();
   void setWeights(llvm::StringRef path);
   LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
+  // The module as text, after these passes.
+  LogicalResult emitText(llvm::function_ref<void(OpPassManager &)> build = {});
   LogicalResult emitLibrary();
 
   MLIRContext &context;
@@ -88,7 +89,7 @@ LogicalResult Compilation::load() {
       return fail(text.takeError());
     llvm::SourceMgr sources;
     sources.AddNewSourceBuffer(std::move(*text), llvm::SMLoc());
-    module = parseSourceFile<ModuleOp>(sources, &context);
+    module = parseText(sources, &context);
     if (!module)
       return failure();
     // The file says where its weights are from where it stands itself.
@@ -108,8 +109,16 @@ LogicalResult Compilation::load() {
   auto built = buildModule(&context, *spec, options.build);
   if (!built)
     return fail(built.takeError());
-  module = std::move(*built);
-  return verify(*module);
+  // What follows leads back to the lines of `--emit=kvc`.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  printAnnotated(**built, stream);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(text, spec->name + ".mlir"),
+      llvm::SMLoc());
+  module = parseText(sources, &context);
+  return success(bool(module));
 }
 
 std::optional<std::string> Compilation::relativeWeights() {
@@ -250,6 +259,14 @@ Compilation::writeText(llvm::function_ref<void(llvm::raw_ostream &)> write) {
   return success();
 }
 
+LogicalResult
+Compilation::emitText(llvm::function_ref<void(OpPassManager &)> build) {
+  if (build && failed(runPasses(*module, build)))
+    return failure();
+  return writeText(
+      [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
+}
+
 LogicalResult Compilation::emitLibrary() {
   if (auto path = findSystemLibrary(library.name))
     return fail("expected a name that no library of the system has, but got '" +
@@ -313,8 +330,7 @@ LogicalResult Compilation::run() {
       (options.output.empty() || options.output == "-"))
     return fail("-o: expected the directory for the library");
   if (options.stage == Stage::KVC)
-    return writeText(
-        [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
+    return emitText();
   identify();
 
   bool reference =
@@ -329,21 +345,16 @@ LogicalResult Compilation::run() {
 
   switch (options.stage) {
   case Stage::Fused:
-    return writeText(
-        [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
+    return emitText();
   case Stage::Linalg:
-    if (failed(runPasses(*module, buildLinalgPipeline)))
-      return failure();
-    return writeText([&](llvm::raw_ostream &os) { module->print(os); });
-  case Stage::LLVM: {
-    const TargetDescription &target = options.targets.front();
-    if (failed(runPasses(*module, [&](OpPassManager &pm) {
-          buildKernelPipeline(pm, target);
-          buildLLVMPipeline(pm);
-        })))
-      return failure();
-    return writeText([&](llvm::raw_ostream &os) { module->print(os); });
-  }
+    return emitText(buildLinalgPipeline);
+  case Stage::Kernels:
+  case Stage::LLVM:
+    return emitText([&](OpPassManager &pm) {
+      buildKernelPipeline(pm, options.targets.front());
+      if (options.stage == Stage::LLVM)
+        buildLLVMPipeline(pm);
+    });
   case Stage::Asm: {
     auto code = compileLevel(options.targets.front(), /*assembly=*/true);
     if (failed(code))

@@ -10,7 +10,9 @@
 namespace kvc {
 
 // The stages that `--emit` names, in the order of the compilation.
-enum class Stage { Spec, KVC, Fused, Linalg, LLVM, Asm, Library, Reference };
+enum class Stage {
+  Spec, KVC, Fused, Linalg, Kernels, LLVM, Asm, Library, Reference
+};
 
 struct CompileOptions {
   std::string model;   // a path, or - for standard input (MLIR)

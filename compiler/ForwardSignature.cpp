@@ -144,8 +144,9 @@ Value kvc::viewLogits(ImplicitLocOpBuilder &b, func::FuncOp abiForward,
   Value outputs = abiForward.getArgument(AbiArgument::Outputs);
   OpFoldResult rows = memref::DimOp::create(b, outputs, 0).getResult();
   OpFoldResult vocab = b.getIndexAttr(logits.getDimSize(1));
+  Location loc = NameLoc::get(b.getStringAttr("logits_rows"), b.getLoc());
   return memref::ReinterpretCastOp::create(
-      b, MemRefType::get(logits.getShape(), logits.getElementType()),
+      b, loc, MemRefType::get(logits.getShape(), logits.getElementType()),
       abiForward.getArgument(AbiArgument::Logits), b.getIndexAttr(0),
       ArrayRef<OpFoldResult>{rows, vocab},
       ArrayRef<OpFoldResult>{vocab, b.getIndexAttr(1)});

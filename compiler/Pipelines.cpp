@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -41,11 +42,11 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   PlanWorkspaceOptions workspace;
   workspace.maxTokens = kMaxTokens;
   pm.addPass(createPlanWorkspace(workspace));
-  pm.addPass(createOutlineParallel());
-  pm.addPass(createExpandMath());
 }
 
 void kvc::buildLLVMPipeline(OpPassManager &pm) {
+  pm.addPass(createOutlineParallel());
+  pm.addPass(createExpandMath());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createLoopInvariantCodeMotionPass());
@@ -63,6 +64,8 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  // Line tables of the model's text.
+  pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass());
 }
 
 void kvc::buildLinalgPipeline(OpPassManager &pm) {

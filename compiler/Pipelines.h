@@ -21,12 +21,11 @@ void buildVerifyPipeline(mlir::OpPassManager &pm, bool checksContract = true,
 // place.
 void buildFusedPipeline(mlir::OpPassManager &pm);
 
-// From the fused form to vectors and loops over buffers (part of
-// `--emit=llvm`).
+// From the fused form to vectors and loops over buffers (`--emit=kernels`).
 void buildKernelPipeline(mlir::OpPassManager &pm,
                          const TargetDescription &target);
 
-// From vectors and loops to the LLVM dialect.
+// From there to the LLVM dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm);
 
 // The reference lowering: from the verified module to linalg on tensors, each

@@ -10,14 +10,16 @@ void kvc::emitAppend(KernelBuilder &b, const CacheBuffers &cache, Value keys,
   LayoutAttrInterface layout = cache.type.getLayoutInterface();
   int64_t keyWidth = cache.type.getKeyWidth();
   int64_t valueWidth = cache.type.getValueWidth();
-  b.parallel(b.rowsOf(keys), [&](Value n) {
-    Value position = b.toIndex(memref::LoadOp::create(b, positions, n));
-    Value sequence = b.toIndex(memref::LoadOp::create(b, sequences, n));
+  b.parallel("n", b.rowsOf(keys), [&](Value n) {
+    Value position =
+        b.named("position", b.toIndex(memref::LoadOp::create(b, positions, n)));
+    Value sequence =
+        b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, n)));
     Value page = cache.page(b, sequence, position);
     Value place = cache.place(b, position);
-    b.forLoop(b.index(0), b.index(cache.type.getKvHeads()), 1, [&](Value head) {
+    b.forLoop("head", b.index(0), b.index(cache.type.getKvHeads()), 1, [&](Value head) {
       // A key is a lane of its group of 16.
-      b.forLoop(b.index(0), b.index(keyWidth), 1, [&](Value e) {
+      b.forLoop("e", b.index(0), b.index(keyWidth), 1, [&](Value e) {
         Value to = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer, head,
                                        place, e);
         Value from = b.add(b.mul(head, keyWidth), e);

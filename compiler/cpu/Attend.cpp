@@ -49,7 +49,7 @@ SmallVector<Value> HeadKernel::scores(Value tile) {
     state.push_back(b.splat(0.0));
   }
   state = b.forLoop(
-      b.index(0), b.index(width()), 1, state, [&](Value e, ValueRange sums) {
+      "e", b.index(0), b.index(width()), 1, state, [&](Value e, ValueRange sums) {
         Value q = b.splat(b.loadScalar(queries, {token, b.add(column, e)}));
         SmallVector<Value> next;
         for (int64_t g = 0; g != kGroups; ++g) {
@@ -88,12 +88,12 @@ void HeadKernel::accumulate(Value tile, Value correction) {
         b, b.loadLanes(sums, b.index(offset)), b.splat(correction)));
 
   Value end = b.min(b.add(position, 1), b.add(tile, kTile));
-  state = b.forLoop(tile, end, kLanes, state, [&](Value group, ValueRange outer) {
+  state = b.forLoop("group", tile, end, kLanes, state, [&](Value group, ValueRange outer) {
     Value page = cache.page(b, sequence, group);
     Value place = cache.place(b, group);
     Value count = b.min(b.sub(end, group), kLanes);
     return b.forLoop(
-        b.index(0), count, 1, outer, [&](Value i, ValueRange inner) {
+        "i", b.index(0), count, 1, outer, [&](Value i, ValueRange inner) {
           Value at =
               layout.emitValueIndex(b, b.getLoc(), cache.type, layer, kvHead,
                                     b.add(place, i), b.index(0));
@@ -120,7 +120,7 @@ void HeadKernel::emit() {
   };
   // state: the largest score so far, and the sum of weights, lane by lane
   SmallVector<Value> last = b.forLoop(
-      b.index(0), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
+      "tile", b.index(0), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
       [&](Value tile, ValueRange state) -> SmallVector<Value> {
         SmallVector<Value> s = scores(tile);
         Value largest =
@@ -159,14 +159,17 @@ void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
                                     b.getI64IntegerAttr(64));
   };
   // A task is a KV head of a token: its query heads share keys and values.
-  b.parallel(b.mul(b.rowsOf(queries), kvHeads), [&](Value task) {
-    Value token = b.divFloor(task, kvHeads), kvHead = b.rem(task, kvHeads);
-    Value position = b.toIndex(memref::LoadOp::create(b, positions, token));
-    Value sequence = b.toIndex(memref::LoadOp::create(b, sequences, token));
-    Value weights = scratch(kTile);
-    Value sums = scratch(llvm::alignTo(width, kLanes));
-    b.forLoop(b.index(0), b.index(group), 1, [&](Value member) {
-      Value head = b.add(b.mul(kvHead, group), member);
+  b.parallel("task", b.mul(b.rowsOf(queries), kvHeads), [&](Value task) {
+    Value token = b.named("token", b.divFloor(task, kvHeads));
+    Value kvHead = b.named("kv_head", b.rem(task, kvHeads));
+    Value position =
+        b.named("position", b.toIndex(memref::LoadOp::create(b, positions, token)));
+    Value sequence =
+        b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, token)));
+    Value weights = b.named("weights", scratch(kTile));
+    Value sums = b.named("sums", scratch(llvm::alignTo(width, kLanes)));
+    b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
+      Value head = b.named("head", b.add(b.mul(kvHead, group), member));
       HeadKernel{b,      cache,    cache.type.getLayoutInterface(),
                  queries, output,  token,
                  b.mul(head, width), layer, kvHead,

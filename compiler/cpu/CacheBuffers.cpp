@@ -16,7 +16,8 @@ Value CacheBuffers::page(KernelBuilder &b, Value sequence,
   int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   auto view = MemRefType::get({layout.getPageBytes(type) / elementBytes},
                               type.getElementType());
-  return memref::ViewOp::create(b, view, pool, offset, ValueRange{});
+  return b.named("page",
+                 memref::ViewOp::create(b, view, pool, offset, ValueRange{}));
 }
 
 Value CacheBuffers::place(KernelBuilder &b, Value position) const {

@@ -4,6 +4,12 @@
 using namespace mlir;
 using namespace kvc;
 
+Value KernelBuilder::named(StringRef name, Value value) {
+  if (!name.empty())
+    value.setLoc(NameLoc::get(getStringAttr(name), getLoc()));
+  return value;
+}
+
 //===----------------------------------------------------------------------===//
 // Index arithmetic
 //===----------------------------------------------------------------------===//
@@ -114,29 +120,34 @@ Value KernelBuilder::reduceMax(Value vector) {
 // Control
 //===----------------------------------------------------------------------===//
 
-void KernelBuilder::forLoop(Value from, Value to, int64_t step, Body body) {
+void KernelBuilder::forLoop(StringRef name, Value from, Value to, int64_t step,
+                            Body body) {
   auto loop = scf::ForOp::create(*this, from, to, index(step));
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
-  body(loop.getInductionVar());
+  body(named(name, loop.getInductionVar()));
 }
 
-SmallVector<Value> KernelBuilder::forLoop(Value from, Value to, int64_t step,
-                                          ValueRange state, StatefulBody body) {
+SmallVector<Value> KernelBuilder::forLoop(StringRef name, Value from, Value to,
+                                          int64_t step, ValueRange state,
+                                          StatefulBody body) {
   auto loop = scf::ForOp::create(*this, from, to, index(step), state);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(*this, body(loop.getInductionVar(),
+  scf::YieldOp::create(*this, body(named(name, loop.getInductionVar()),
                                    loop.getRegionIterArgs()));
   return SmallVector<Value>(loop.getResults());
 }
 
-void KernelBuilder::parallel(Value count, Body body) {
+void KernelBuilder::parallel(StringRef name, Value count, Body body,
+                             StringRef variant) {
   auto loop = scf::ParallelOp::create(*this, ValueRange{index(0)},
                                       ValueRange{count}, ValueRange{index(1)});
+  std::string full = variant.empty() ? kernel : kernel + "." + variant.str();
+  loop->setLoc(NameLoc::get(getStringAttr(full), getLoc()));
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
-  body(loop.getInductionVars().front());
+  body(named(name, loop.getInductionVars().front()));
 }
 
 void KernelBuilder::ifThen(Value condition, function_ref<void()> body) {
@@ -162,7 +173,8 @@ void KernelBuilder::forEachRun(int64_t width,
   if (whole == kLanes)
     body(index(0), kLanes);
   else if (whole)
-    forLoop(index(0), index(whole), kLanes, [&](Value i) { body(i, kLanes); });
+    forLoop("i", index(0), index(whole), kLanes,
+            [&](Value i) { body(i, kLanes); });
   if (width != whole)
     body(index(whole), width - whole);
 }
@@ -172,7 +184,7 @@ Value KernelBuilder::forEachRun(
     function_ref<Value(Value, int64_t, Value)> body) {
   int64_t whole = width / kLanes * kLanes;
   if (whole)
-    state = forLoop(index(0), index(whole), kLanes, state,
+    state = forLoop("i", index(0), index(whole), kLanes, state,
                     [&](Value i, ValueRange s) -> SmallVector<Value> {
                       return {body(i, kLanes, s[0])};
                     })[0];
@@ -245,7 +257,7 @@ void KernelBuilder::storeScalar(Value scalar, Value memref, ValueRange indices) 
 }
 
 Value KernelBuilder::rowsOf(Value memref) {
-  return memref::DimOp::create(*this, memref, index(0));
+  return named("rows", memref::DimOp::create(*this, memref, index(0)));
 }
 
 int64_t KernelBuilder::widthOf(Value memref) {

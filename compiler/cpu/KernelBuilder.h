@@ -29,6 +29,13 @@ public:
 
   const mlir::Type arithmetic;
 
+  // What the tasks of `parallel` are called in machine code: the op and what it
+  // is of, "linear.attn_q".
+  std::string kernel;
+
+  // `value`, called `name` in the text of every later stage.
+  Value named(llvm::StringRef name, Value value);
+
   // Index arithmetic.
   Value index(int64_t value);
   Value add(Value a, Value b);
@@ -53,15 +60,20 @@ public:
   // a + b * c in one rounding.
   Value fma(Value b, Value c, Value a);
 
-  // for (i = from; i < to; i += step); returns the last values of `state`.
+  // for (i = from; i < to; i += step), with `name` for i; returns the last values
+  // of `state`.
   using Body = llvm::function_ref<void(Value i)>;
   using StatefulBody = llvm::function_ref<llvm::SmallVector<Value>(
       Value i, ValueRange state)>;
-  void forLoop(Value from, Value to, int64_t step, Body body);
-  llvm::SmallVector<Value> forLoop(Value from, Value to, int64_t step,
-                                   ValueRange state, StatefulBody body);
-  // Independent tasks 0 to count-1, in any order, on any thread.
-  void parallel(Value count, Body body);
+  void forLoop(llvm::StringRef name, Value from, Value to, int64_t step,
+               Body body);
+  llvm::SmallVector<Value> forLoop(llvm::StringRef name, Value from, Value to,
+                                   int64_t step, ValueRange state,
+                                   StatefulBody body);
+  // Independent tasks 0 to count-1, in any order, on any thread; a task's number
+  // is called `name`. They are `kernel`, or `variant` of it if it has several.
+  void parallel(llvm::StringRef name, Value count, Body body,
+                llvm::StringRef variant = "");
   void ifThen(Value condition, llvm::function_ref<void()> body);
   void ifElse(Value condition, llvm::function_ref<void()> body,
               llvm::function_ref<void()> otherwise);

@@ -20,7 +20,8 @@ Value kvc::viewWeight(KernelBuilder &b, Value weights, WeightOp weight,
   Value offset = b.index(weight.getPacking()->getOffset());
   if (layer)
     offset = b.add(offset, b.mul(layer, layerBytes));
-  return memref::ViewOp::create(b, type, weights, offset, ValueRange{});
+  return b.named(weight.getSymName(),
+                 memref::ViewOp::create(b, type, weights, offset, ValueRange{}));
 }
 
 namespace {
@@ -59,7 +60,7 @@ SmallVector<Value> Tile::accumulate(ArrayRef<size_t> matrices,
                             : b.splat(0.0));
       }
   return b.forLoop(
-      b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
+      "k", b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
       [&](Value k, ValueRange state) {
         SmallVector<Value> w, next(state);
         for (size_t matrix : matrices)
@@ -175,19 +176,25 @@ void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
       one,
       [&] {
         int64_t groups = llvm::divideCeil(row.panelsInAll(), row.panels);
-        b.parallel(b.index(groups), [&](Value group) {
-          row.emit(b.index(0), b.mul(group, row.panels), b.index(1));
-        });
+        b.parallel(
+            "group", b.index(groups),
+            [&](Value group) {
+              row.emit(b.index(0), b.mul(group, row.panels), b.index(1));
+            },
+            "row");
       },
       [&] {
         int64_t groups = llvm::divideCeil(tile.panelsInAll(), tile.panels);
         Value blocks = b.divCeil(rowCount, block);
-        b.parallel(b.mul(blocks, groups), [&](Value task) {
-          Value panel = b.mul(b.rem(task, groups), tile.panels);
-          Value first = b.mul(b.divFloor(task, groups), block);
-          Value last = b.min(b.add(first, block), rowCount);
-          b.forLoop(first, last, tile.rows,
-                    [&](Value r) { tile.emit(r, panel, last); });
-        });
+        b.parallel(
+            "task", b.mul(blocks, groups),
+            [&](Value task) {
+              Value panel = b.mul(b.rem(task, groups), tile.panels);
+              Value first = b.mul(b.divFloor(task, groups), block);
+              Value last = b.min(b.add(first, block), rowCount);
+              b.forLoop("n", first, last, tile.rows,
+                        [&](Value n) { tile.emit(n, panel, last); });
+            },
+            "tile");
       });
 }

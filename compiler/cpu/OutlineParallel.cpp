@@ -30,17 +30,19 @@ namespace {
 class Outliner {
 public:
   Outliner(func::FuncOp function)
-      : function(function), converter(function.getContext()),
+      : function(function), symbols(function->getParentOfType<ModuleOp>()),
+        converter(function.getContext()),
         pointer(LLVM::LLVMPointerType::get(function.getContext())),
         executor(function.getArgument(AbiArgument::Executor)) {}
 
-  void outline(scf::ParallelOp loop, int64_t number);
+  void outline(scf::ParallelOp loop);
 
 private:
-  LLVM::LLVMFuncOp buildTask(scf::ParallelOp loop, StringRef name,
+  LLVM::LLVMFuncOp buildTask(scf::ParallelOp loop, Location loc, StringRef name,
                              ArrayRef<Value> captured, Type context);
 
   func::FuncOp function;
+  SymbolTable symbols;
   LLVMTypeConverter converter;
   Type pointer;
   Value executor;
@@ -66,16 +68,18 @@ SmallVector<Value> captures(scf::ParallelOp loop) {
   return captured;
 }
 
-LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, StringRef name,
-                                     ArrayRef<Value> captured, Type context) {
+LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, Location loc,
+                                     StringRef name, ArrayRef<Value> captured,
+                                     Type context) {
   OpBuilder outside(function);
   Type i64 = outside.getI64Type();
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(function.getContext()), {pointer, i64, i64});
-  auto task = LLVM::LLVMFuncOp::create(outside, loop.getLoc(), name, type,
+  auto task = LLVM::LLVMFuncOp::create(outside, loc, name, type,
                                        LLVM::Linkage::Internal);
+  symbols.insert(task); // under another name where this one is taken
   Block *entry = task.addEntryBlock(outside);
-  auto b = ImplicitLocOpBuilder::atBlockEnd(loop.getLoc(), entry);
+  auto b = ImplicitLocOpBuilder::atBlockEnd(loc, entry);
   auto toIndex = [&](Value integer) -> Value {
     return arith::IndexCastOp::create(b, b.getIndexType(), integer);
   };
@@ -85,7 +89,7 @@ LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, StringRef name,
                                         entry->getArgument(0),
                                         ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
     Value loaded = LLVM::LoadOp::create(
-        b, converter.convertType(value.getType()), address);
+        b, value.getLoc(), converter.convertType(value.getType()), address);
     map.map(value, UnrealizedConversionCastOp::create(b, value.getType(), loaded)
                        .getResult(0));
   }
@@ -102,18 +106,19 @@ LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, StringRef name,
   return task;
 }
 
-void Outliner::outline(scf::ParallelOp loop, int64_t number) {
+void Outliner::outline(scf::ParallelOp loop) {
   SmallVector<Value> captured = captures(loop);
   SmallVector<Type> fields;
   for (Value value : captured)
     fields.push_back(converter.convertType(value.getType()));
   Type context = LLVM::LLVMStructType::getLiteral(loop.getContext(), fields);
-  std::string name = ("task_" + Twine(number)).str();
-  LLVM::LLVMFuncOp task = buildTask(loop, name, captured, context);
+  auto named = dyn_cast<NameLoc>(loop.getLoc());
+  StringRef name = named ? named.getName().getValue() : "task";
+  Location loc = named ? named.getChildLoc() : loop.getLoc();
+  LLVM::LLVMFuncOp task = buildTask(loop, loc, name, captured, context);
 
   // The context lives on the caller's stack until all tasks are done.
-  auto b = ImplicitLocOpBuilder::atBlockBegin(loop.getLoc(),
-                                              &function.getBody().front());
+  auto b = ImplicitLocOpBuilder::atBlockBegin(loc, &function.getBody().front());
   Value one = LLVM::ConstantOp::create(b, b.getI64Type(), 1);
   Value storage = LLVM::AllocaOp::create(b, pointer, context, one, 64);
   b.setInsertionPoint(loop);
@@ -158,8 +163,8 @@ struct OutlineParallel : kvc::impl::OutlineParallelBase<OutlineParallel> {
         return signalPassFailure();
       }
     Outliner outliner(function);
-    for (auto [i, loop] : llvm::enumerate(loops))
-      outliner.outline(loop, i);
+    for (scf::ParallelOp loop : loops)
+      outliner.outline(loop);
   }
 };
 } // namespace

@@ -106,7 +106,7 @@ void PlanWorkspace::runOnOperation() {
   Value workspace = function.getArgument(AbiArgument::Workspace);
   for (Buffer &buffer : planned) {
     OpBuilder b(buffer.op);
-    Value offset = arith::ConstantIndexOp::create(b, buffer.op.getLoc(),
+    Value offset = arith::ConstantIndexOp::create(b, function.getLoc(),
                                                   buffer.offset);
     Value view = memref::ViewOp::create(b, buffer.op.getLoc(),
                                         buffer.op.getType(), workspace, offset,

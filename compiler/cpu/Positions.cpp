@@ -11,7 +11,7 @@ void kvc::emitPositions(KernelBuilder &b, const CacheBuffers &cache,
   Value none = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
   Value zero = arith::ConstantOp::create(b, b.getI64IntegerAttr(0));
   Value one = arith::ConstantOp::create(b, b.getI64IntegerAttr(1));
-  b.forLoop(b.index(0), b.rowsOf(positions), 1, ValueRange{none, zero},
+  b.forLoop("n", b.index(0), b.rowsOf(positions), 1, ValueRange{none, zero},
             [&](Value n, ValueRange previous) -> SmallVector<Value> {
               Value sequence = memref::LoadOp::create(b, sequences, n);
               Value length = memref::LoadOp::create(b, cache.lengths,

@@ -33,7 +33,7 @@ void kvc::emitRotary(KernelBuilder &b, RotaryOp op, Value input,
   int64_t heads = b.widthOf(input) / headDim;
   Value table = frequencies(b, op);
   auto wide = VectorType::get({kLanes}, b.getF64Type());
-  b.parallel(b.rowsOf(input), [&](Value n) {
+  b.parallel("n", b.rowsOf(input), [&](Value n) {
     Value position = arith::SIToFPOp::create(
         b, b.getF64Type(), memref::LoadOp::create(b, positions, n));
     Value turns = vector::BroadcastOp::create(b, wide, position);
@@ -43,7 +43,7 @@ void kvc::emitRotary(KernelBuilder &b, RotaryOp op, Value input,
           b, turns, vector::LoadOp::create(b, wide, table, i));
       Value cos = b.convert(math::CosOp::create(b, angle), b.arithmetic);
       Value sin = b.convert(math::SinOp::create(b, angle), b.arithmetic);
-      b.forLoop(b.index(0), b.index(heads), 1, [&](Value head) {
+      b.forLoop("head", b.index(0), b.index(heads), 1, [&](Value head) {
         Value first = b.add(b.mul(head, headDim), i);
         Value second = b.add(first, pairs);
         Value x = b.loadLanes(input, {n, first}, count);
@@ -56,7 +56,7 @@ void kvc::emitRotary(KernelBuilder &b, RotaryOp op, Value input,
       });
     });
     if (output != input && 2 * pairs != headDim)
-      b.forLoop(b.index(0), b.index(heads), 1, [&](Value head) {
+      b.forLoop("head", b.index(0), b.index(heads), 1, [&](Value head) {
         Value rest = b.add(b.mul(head, headDim), 2 * pairs);
         b.forEachRun(headDim - 2 * pairs, [&](Value i, int64_t count) {
           Value at = b.add(rest, i);

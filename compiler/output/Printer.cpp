@@ -1,5 +1,6 @@
 #include "compiler/output/Printer.h"
 #include "dialect/KVC.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/AsmState.h"
@@ -8,6 +9,31 @@
 
 using namespace mlir;
 using namespace kvc;
+
+// Whether `index` chooses a layer: as it is, in a sum, or in a function called
+// with it.
+static bool choosesLayer(Value index) {
+  SmallVector<Value> worklist{index};
+  DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<WeightUser, AppendOp, AttendOp>(user))
+        return true; // their only operand of type index
+      if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(user))
+        worklist.push_back(user->getResult(0));
+      if (auto call = dyn_cast<func::CallOp>(user))
+        if (auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                call, call.getCalleeAttr()))
+          if (!callee.isExternal())
+            worklist.push_back(callee.getArgument(use.getOperandNumber()));
+    }
+  }
+  return false;
+}
 
 // What a reader of the line would ask, or nothing.
 static std::string comment(Operation *op) {
@@ -26,7 +52,13 @@ static std::string comment(Operation *op) {
         text += w.getLayerShape().size() == 2 ? "outputs, inputs]" : "width]";
         return text;
       })
-      .Case([](scf::ForOp) { return "over the layers"; })
+      .Case([](scf::ForOp loop) {
+        return choosesLayer(loop.getInductionVar()) ? "over the layers" : "";
+      })
+      .Case([](scf::ParallelOp kernel) -> std::string {
+        auto named = dyn_cast<NameLoc>(kernel.getLoc());
+        return named ? named.getName().str() + ": tasks in any order" : "";
+      })
       .Case([](PositionsOp) { return "[tokens]: length + place in the chunk"; })
       .Case([](EmbedOp) { return "[tokens, width]"; })
       .Case([&](RotaryOp r) { return heads(r.getInput(), r.getHeadDim()); })
@@ -38,7 +70,7 @@ static std::string comment(Operation *op) {
       .Case([](AdvanceOp) { return "lengths grow: the step is committed"; })
       .Case([](SelectOp) { return "the rows whose logits are wanted"; })
       .Case([](func::ReturnOp r) {
-        return isa<func::FuncOp>(r->getParentOp()) &&
+        return r.getNumOperands() == 0 ||
                        cast<func::FuncOp>(r->getParentOp()).isPrivate()
                    ? ""
                    : "[outputs, vocabulary], the next cache";

@@ -1,4 +1,4 @@
-// Prints a module for people to read: `--emit=kvc` and `--emit=fused`.
+// Prints a module for people to read: every `--emit` that is MLIR.
 #ifndef KVC_COMPILER_OUTPUT_PRINTER_H
 #define KVC_COMPILER_OUTPUT_PRINTER_H
 
@@ -7,8 +7,8 @@
 
 namespace kvc {
 
-// Prints `module`, each op of the dialect with a comment that says what its
-// axes are. The text parses as IR.
+// Prints `module` with the names that its values have in the model's text, and
+// comments that say what a reader of the line would ask. The text parses as IR.
 void printAnnotated(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace kvc

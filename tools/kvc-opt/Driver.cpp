@@ -49,6 +49,7 @@ struct CommandLine {
           clEnumValN(kvc::Stage::KVC, "kvc", "the model in the kvc dialect"),
           clEnumValN(kvc::Stage::Fused, "fused", "fused, with packed weights"),
           clEnumValN(kvc::Stage::Linalg, "linalg", "the reference lowering"),
+          clEnumValN(kvc::Stage::Kernels, "kernels", "loops over vectors"),
           clEnumValN(kvc::Stage::LLVM, "llvm", "the LLVM dialect"),
           clEnumValN(kvc::Stage::Asm, "asm", "assembly"),
           clEnumValN(kvc::Stage::Library, "library",
@@ -85,7 +86,7 @@ struct CommandLine {
   const Rule rules[6] = {{cache, kvc::Stage::KVC, false},
                          {weights, kvc::Stage::KVC, false},
                          {capacity, kvc::Stage::KVC, false},
-                         {target, kvc::Stage::LLVM, true},
+                         {target, kvc::Stage::Kernels, true},
                          {name, kvc::Stage::Spec, true},
                          {allowNonfinite, kvc::Stage::Library, true}};
 };

@@ -2,7 +2,7 @@
 
 // The task: captured values come from the context, a constant is made again, and
 // scratch memory is reserved once for all tasks of a call.
-// CHECK-LABEL: llvm.func internal @task_0
+// CHECK-LABEL: llvm.func internal @task
 // CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64) {
 // CHECK-NEXT: memref.alloca() : memref<16xf32>
 // CHECK: llvm.getelementptr %[[CONTEXT]][0, 0]
@@ -20,7 +20,7 @@
 // CHECK: scf.parallel
 // CHECK: llvm.return
 
-// CHECK-LABEL: llvm.func internal @task_1
+// CHECK-LABEL: llvm.func internal @task_0
 // CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr,
 
 // The caller: a context on its stack, filled before each call of the executor.
@@ -38,7 +38,7 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
   // CHECK: llvm.store %[[AS_STRUCT]], %[[TO1]]
   // CHECK: %[[COUNT:.*]] = arith.index_cast %[[N]] : index to i64
   // CHECK: %[[FOR:.*]] = llvm.load %[[EXECUTOR]]
-  // CHECK: %[[TASK:.*]] = llvm.mlir.addressof @task_0
+  // CHECK: %[[TASK:.*]] = llvm.mlir.addressof @task
   // CHECK: llvm.call %[[FOR]](%[[EXECUTOR]], %[[TASK]], %[[STORAGE0]], %[[COUNT]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -59,7 +59,7 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
   // A loop in a loop over layers captures the layer.
   // CHECK: scf.for %[[L:.*]] =
   // CHECK: llvm.store
-  // CHECK: llvm.mlir.addressof @task_1
+  // CHECK: llvm.mlir.addressof @task_0
   // CHECK: llvm.call
   scf.for %l = %c0 to %n step %c1 {
     scf.parallel (%i) = (%c0) to (%n) step (%c1) {

@@ -49,7 +49,7 @@ def numberless(lines, number=r"-?\d+"):
 
 def tasks(lines):
     """The instructions of each parallel task: all that computes is in them."""
-    functions = re.findall(r"^(task_\d+):(.*?)^\.Lfunc_end", "\n".join(lines), re.S | re.M)
+    functions = re.findall(r"^(\w+\.[\w.]+):(.*?)^\.Lfunc_end", "\n".join(lines), re.S | re.M)
     # %xmm3 and .LBB4_2 are names.
     number = r"-?\b(0x[0-9a-f]+|\d+)\b"
     return {name: numberless(body.splitlines(), number) for name, body in functions}

@@ -1,0 +1,123 @@
+// Loops and branches of @forward. Rows stay in buffers and a cache in its pages, so
+// that loops and branches of the code hand on nothing but scalars.
+#include "compiler/ModuleText.h"
+#include "compiler/cpu/ForwardLowering.h"
+
+using namespace mlir;
+using namespace kvc;
+
+// What is no rows and no cache: those stay in their buffers.
+static bool isScalar(Value value) {
+  return !isa<RankedTensorType, CacheType>(value.getType());
+}
+
+SmallVector<Value> ForwardLowering::scalarsOf(ValueRange values) {
+  return llvm::map_to_vector(llvm::make_filter_range(values, isScalar),
+                             [&](Value value) { return scalar(value); });
+}
+
+// What a loop carries stays in the buffer it came in.
+LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
+  Location loc = b.getLoc();
+  for (auto [initial, argument] :
+       llvm::zip_equal(loop.getInits(), loop.getRegionIterArgs())) {
+    if (!isa<RankedTensorType>(argument.getType()))
+      continue;
+    Value mine = buffer(initial);
+    if (!diesAt(initial, loop)) {
+      mine = allocate(b, argument, initial);
+      memref::CopyOp::create(b, buffer(initial), mine);
+    }
+    buffers[argument] = mine;
+    rowCounts[argument] = rowCounts.lookup(initial);
+  }
+  auto lowered = scf::ForOp::create(
+      b, scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
+      scalar(loop.getStep()), scalarsOf(loop.getInits()));
+  scalars.map(loop.getInductionVar(),
+              b.named(textName(loop.getInductionVar()),
+                      lowered.getInductionVar()));
+  for (auto [argument, mine] :
+       llvm::zip_equal(llvm::make_filter_range(loop.getRegionIterArgs(), isScalar),
+                       lowered.getRegionIterArgs()))
+    scalars.map(argument, b.named(textName(argument), mine));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(lowered.getBody());
+    if (failed(lowerBlock(b, *loop.getBody())))
+      return failure();
+    b.setLoc(loc);
+    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    SmallVector<std::pair<Value, Value>> copies; // from, to
+    for (auto [yielded, argument] :
+         llvm::zip_equal(yield.getResults(), loop.getRegionIterArgs()))
+      if (isa<RankedTensorType>(argument.getType()) &&
+          buffer(yielded) != buffer(argument))
+        copies.push_back({buffer(yielded), buffer(argument)});
+    // They happen at once: what another of them writes over is set aside first.
+    for (auto &[from, to] : copies)
+      if (llvm::is_contained(llvm::make_second_range(copies), from)) {
+        Value rows = memref::DimOp::create(b, from, b.index(0));
+        Value aside = memref::AllocOp::create(
+            b, cast<MemRefType>(from.getType()), ValueRange{rows});
+        memref::CopyOp::create(b, from, aside);
+        from = aside;
+      }
+    for (auto [from, to] : copies)
+      memref::CopyOp::create(b, from, to);
+    if (lowered.getNumResults())
+      scf::YieldOp::create(b, scalarsOf(yield.getResults()));
+  }
+  scalars.map(
+      llvm::to_vector(llvm::make_filter_range(loop.getResults(), isScalar)),
+      lowered.getResults());
+  for (auto [argument, result] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
+    if (isa<RankedTensorType>(result.getType())) {
+      buffers[result] = buffer(argument);
+      rowCounts[result] = rowCounts.lookup(argument);
+    }
+  return success();
+}
+
+// The rows that a branch gives are copied into a buffer that both share.
+LogicalResult ForwardLowering::lowerIf(KernelBuilder &b, scf::IfOp choice) {
+  Location loc = b.getLoc();
+  SmallVector<Type> types;
+  for (Value result : llvm::make_filter_range(choice.getResults(), isScalar))
+    types.push_back(result.getType());
+  auto lowered = scf::IfOp::create(b, types, scalar(choice.getCondition()),
+                                   /*addThenBlock=*/true,
+                                   /*addElseBlock=*/bool(choice.elseBlock()));
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [region, loweredRegion] :
+       llvm::zip_equal(choice->getRegions(), lowered->getRegions())) {
+    if (region.empty())
+      continue;
+    b.setInsertionPointToStart(&loweredRegion.front());
+    if (failed(lowerBlock(b, region.front())))
+      return failure();
+    b.setLoc(loc);
+    scf::YieldOp::create(
+        b, scalarsOf(region.front().getTerminator()->getOperands()));
+  }
+  scalars.map(
+      llvm::to_vector(llvm::make_filter_range(choice.getResults(), isScalar)),
+      lowered.getResults());
+  for (OpResult result : choice.getResults()) {
+    if (!isa<RankedTensorType>(result.getType()))
+      continue;
+    for (auto [region, loweredRegion] :
+         llvm::zip_equal(choice->getRegions(), lowered->getRegions())) {
+      Value yielded = region.front().getTerminator()->getOperand(
+          result.getResultNumber());
+      if (!buffer(result)) {
+        b.setInsertionPoint(lowered);
+        allocate(b, result, yielded);
+      }
+      b.setInsertionPoint(loweredRegion.front().getTerminator());
+      memref::CopyOp::create(b, buffer(yielded), buffer(result));
+    }
+  }
+  return success();
+}

@@ -1,0 +1,54 @@
+// The state of kvc-lower-to-kernels: where the values of @forward are while its
+// ops become kernels, in order.
+#ifndef KVC_COMPILER_CPU_FORWARDLOWERING_H
+#define KVC_COMPILER_CPU_FORWARDLOWERING_H
+
+#include "compiler/cpu/Kernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace kvc {
+
+class ForwardLowering {
+public:
+  ForwardLowering(mlir::func::FuncOp forward, TileShape tile)
+      : forward(forward), tile(tile) {}
+  mlir::LogicalResult run();
+
+private:
+  mlir::LogicalResult lowerBlock(KernelBuilder &b, mlir::Block &block);
+  mlir::LogicalResult lower(KernelBuilder &b, mlir::Operation *op);
+  mlir::LogicalResult lowerFor(KernelBuilder &b, mlir::scf::ForOp loop);
+  mlir::LogicalResult lowerIf(KernelBuilder &b, mlir::scf::IfOp choice);
+  void lowerArithmetic(KernelBuilder &b, mlir::Operation *op);
+
+  mlir::Value buffer(mlir::Value tensor) { return buffers.lookup(tensor); }
+  // A buffer for `tensor`, with as many rows as `like` (a tensor, too).
+  mlir::Value allocate(KernelBuilder &b, mlir::Value tensor, mlir::Value like);
+  // The same, or the buffer of `operand` if that is not needed any more.
+  mlir::Value reuseOrAllocate(KernelBuilder &b, mlir::Value tensor,
+                              mlir::Value operand);
+  bool diesAt(mlir::Value tensor, mlir::Operation *op);
+  mlir::Value weight(KernelBuilder &b, WeightUser op,
+                     mlir::FlatSymbolRefAttr symbol);
+  mlir::Value scalar(mlir::Value value) { return scalars.lookup(value); }
+  llvm::SmallVector<mlir::Value> scalarsOf(mlir::ValueRange values);
+  void lowerLinear(KernelBuilder &b, WeightUser op, mlir::Value input,
+                   llvm::ArrayRef<mlir::FlatSymbolRefAttr> weights,
+                   llvm::ArrayRef<mlir::FlatSymbolRefAttr> biases,
+                   std::optional<Activation> activation, mlir::Value residual);
+
+  mlir::func::FuncOp forward;
+  TileShape tile;
+  mlir::func::FuncOp lowered;
+  CacheBuffers cache;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers;   // tensor to memref
+  llvm::DenseMap<mlir::Value, mlir::Value> rowCounts; // tensor to index
+  mlir::IRMapping scalars;                            // of type index and i1
+  mlir::Value logits;                                 // the tensor
+  mlir::Value logitsBuffer;                           // where the caller wants it
+};
+
+} // namespace kvc
+
+#endif // KVC_COMPILER_CPU_FORWARDLOWERING_H
