@@ -9,6 +9,32 @@
 using namespace mlir;
 using namespace kvc;
 
+// `divisors` [1.0, 3.25], each with all its digits: MLIR's own form of an array
+// keeps six.
+static ParseResult parseDivisors(OpAsmParser &parser,
+                                 DenseF64ArrayAttr &divisors) {
+  if (failed(parser.parseOptionalKeyword("divisors")))
+    return success();
+  SmallVector<double> values;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(values.emplace_back());
+      }))
+    return failure();
+  divisors = parser.getBuilder().getDenseF64ArrayAttr(values);
+  return success();
+}
+
+static void printDivisors(OpAsmPrinter &printer, Operation *,
+                          DenseF64ArrayAttr divisors) {
+  if (!divisors)
+    return;
+  printer << " divisors [";
+  llvm::interleaveComma(divisors.asArrayRef(), printer, [&](double value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << "]";
+}
+
 #include "dialect/KVCOpInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialect/KVCOps.cpp.inc"

@@ -340,7 +340,7 @@ def KVC_RotaryOp : KVC_Op<"rotary", [Pure, KVC_Positioned, AllTypesMatch<["input
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $input `at` $positions `head_dim` $head_dim `dims` $dims `theta` $theta
-    (`divisors` $divisors^)? attr-dict `:` type($input) `,` type($positions)
+    `` custom<Divisors>($divisors) attr-dict `:` type($input) `,` type($positions)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -61,8 +61,8 @@ module attributes {kvc.weights = "random:1"} {
     %11 = kvc.activate %10 gelu_tanh : tensor<?x16xf32>
     // CHECK: kvc.rotary %{{.*}} at %{{.*}} head_dim 4 dims 4 theta 1.000000e+04 : tensor<?x16xf32>, tensor<?xi64>
     %12 = kvc.rotary %11 at %rows head_dim 4 dims 4 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>
-    // CHECK: kvc.rotary %{{.*}} at %{{.*}} head_dim 8 dims 4 theta 1.000000e+04 divisors [1.000000e+00, 8.000000e+00]
-    %13 = kvc.rotary %12 at %rows head_dim 8 dims 4 theta 1.0e+04 divisors [1.0, 8.0] : tensor<?x16xf32>, tensor<?xi64>
+    // CHECK: kvc.rotary %{{.*}} at %{{.*}} head_dim 8 dims 4 theta 1.000000e+04 divisors [1.000000e+00, 3.2995391225345636]
+    %13 = kvc.rotary %12 at %rows head_dim 8 dims 4 theta 1.0e+04 divisors [1.0, 3.2995391225345636] : tensor<?x16xf32>, tensor<?xi64>
     // CHECK: kvc.select %{{.*}} rows %{{.*}} : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x16xf32>
     %14 = kvc.select %13 rows %rows : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x16xf32>
     return %14 : tensor<?x16xf32>
