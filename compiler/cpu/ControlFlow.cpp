@@ -1,20 +1,10 @@
 // Loops and branches of @forward. Rows stay in buffers and a cache in its pages, so
-// that loops and branches of the code hand on nothing but scalars.
+// that loops and branches of the code hand on nothing.
 #include "compiler/ModuleText.h"
 #include "compiler/cpu/ForwardLowering.h"
 
 using namespace mlir;
 using namespace kvc;
-
-// What is no rows and no cache: those stay in their buffers.
-static bool isScalar(Value value) {
-  return !isa<RankedTensorType, CacheType>(value.getType());
-}
-
-SmallVector<Value> ForwardLowering::scalarsOf(ValueRange values) {
-  return llvm::map_to_vector(llvm::make_filter_range(values, isScalar),
-                             [&](Value value) { return scalar(value); });
-}
 
 // What a loop carries stays in the buffer it came in.
 LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
@@ -31,16 +21,12 @@ LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
     buffers[argument] = mine;
     rowCounts[argument] = rowCounts.lookup(initial);
   }
-  auto lowered = scf::ForOp::create(
-      b, scalar(loop.getLowerBound()), scalar(loop.getUpperBound()),
-      scalar(loop.getStep()), scalarsOf(loop.getInits()));
+  auto lowered =
+      scf::ForOp::create(b, scalar(loop.getLowerBound()),
+                         scalar(loop.getUpperBound()), scalar(loop.getStep()));
   scalars.map(loop.getInductionVar(),
               b.named(textName(loop.getInductionVar()),
                       lowered.getInductionVar()));
-  for (auto [argument, mine] :
-       llvm::zip_equal(llvm::make_filter_range(loop.getRegionIterArgs(), isScalar),
-                       lowered.getRegionIterArgs()))
-    scalars.map(argument, b.named(textName(argument), mine));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(lowered.getBody());
@@ -65,12 +51,7 @@ LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
       }
     for (auto [from, to] : copies)
       memref::CopyOp::create(b, from, to);
-    if (lowered.getNumResults())
-      scf::YieldOp::create(b, scalarsOf(yield.getResults()));
   }
-  scalars.map(
-      llvm::to_vector(llvm::make_filter_range(loop.getResults(), isScalar)),
-      lowered.getResults());
   for (auto [argument, result] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
     if (isa<RankedTensorType>(result.getType())) {
@@ -83,12 +64,8 @@ LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
 // The rows that a branch gives are copied into a buffer that both share.
 LogicalResult ForwardLowering::lowerIf(KernelBuilder &b, scf::IfOp choice) {
   Location loc = b.getLoc();
-  SmallVector<Type> types;
-  for (Value result : llvm::make_filter_range(choice.getResults(), isScalar))
-    types.push_back(result.getType());
-  auto lowered = scf::IfOp::create(b, types, scalar(choice.getCondition()),
-                                   /*addThenBlock=*/true,
-                                   /*addElseBlock=*/bool(choice.elseBlock()));
+  auto lowered = scf::IfOp::create(b, scalar(choice.getCondition()),
+                                   /*withElseRegion=*/bool(choice.elseBlock()));
   OpBuilder::InsertionGuard guard(b);
   for (auto [region, loweredRegion] :
        llvm::zip_equal(choice->getRegions(), lowered->getRegions())) {
@@ -97,13 +74,8 @@ LogicalResult ForwardLowering::lowerIf(KernelBuilder &b, scf::IfOp choice) {
     b.setInsertionPointToStart(&loweredRegion.front());
     if (failed(lowerBlock(b, region.front())))
       return failure();
-    b.setLoc(loc);
-    scf::YieldOp::create(
-        b, scalarsOf(region.front().getTerminator()->getOperands()));
   }
-  scalars.map(
-      llvm::to_vector(llvm::make_filter_range(choice.getResults(), isScalar)),
-      lowered.getResults());
+  b.setLoc(loc);
   for (OpResult result : choice.getResults()) {
     if (!isa<RankedTensorType>(result.getType()))
       continue;

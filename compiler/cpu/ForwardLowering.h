@@ -32,7 +32,6 @@ private:
   mlir::Value weight(KernelBuilder &b, WeightUser op,
                      mlir::FlatSymbolRefAttr symbol);
   mlir::Value scalar(mlir::Value value) { return scalars.lookup(value); }
-  llvm::SmallVector<mlir::Value> scalarsOf(mlir::ValueRange values);
   void lowerLinear(KernelBuilder &b, WeightUser op, mlir::Value input,
                    llvm::ArrayRef<mlir::FlatSymbolRefAttr> weights,
                    llvm::ArrayRef<mlir::FlatSymbolRefAttr> biases,

@@ -112,6 +112,12 @@ void ForwardLowering::lowerArithmetic(KernelBuilder &b, Operation *op) {
 }
 
 LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
+  auto fail = [](Operation *op) -> LogicalResult {
+    return op->emitOpError("expected an op that @forward may use in its fused "
+                           "form (compiler/verify/ForwardOps.h)");
+  };
+  if (!isForwardOp(op))
+    return fail(op);
   b.setLoc(textLocation(op));
   b.kernel = kernelName(op);
   if (isIndexArithmetic(op)) {
@@ -194,10 +200,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
       })
       .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
       .Case([&](scf::IfOp choice) { return lowerIf(b, choice); })
-      .Default([&](Operation *other) {
-        return other->emitOpError("expected an op that @forward may use in its "
-                                  "fused form (compiler/verify/ForwardOps.h)");
-      });
+      .Default(fail);
 }
 
 LogicalResult ForwardLowering::lowerBlock(KernelBuilder &b, Block &block) {

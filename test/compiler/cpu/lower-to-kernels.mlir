@@ -220,16 +220,6 @@ func.func @forward(%tokens: tensor<3xi32>, %sequences: tensor<?xi32>, %outputs: 
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 8, value 8, f16, #kvc.contiguous>
 kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
-// expected-error@+1 {{expected the logits of @forward to}}
-func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
-  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
-  return %x, %cache : tensor<?x16xf32>, !cache
-}
-
-// -----
-
-!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 8, value 8, f16, #kvc.contiguous>
-kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
   %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
   %chosen = kvc.select %x rows %outputs : tensor<?x16xf32>, tensor<?xi64> -> tensor<?x16xf32>
@@ -237,4 +227,19 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
   // expected-error@+1 {{'kvc.advance' op expected an op that @forward may use in its fused form}}
   %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
   return %y, %after : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 8, value 8, f16, #kvc.contiguous>
+kvc.weight @table : tensor<16x16xf32> from "table" packed <offset 0, panel 16>
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{'scf.for' op expected an op that @forward may use in its fused form}}
+  %i = scf.for %l = %c0 to %c1 step %c1 iter_args(%j = %c0) -> (index) {
+    scf.yield %j : index
+  }
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x16xf32>
+  return %x, %cache : tensor<?x16xf32>, !cache
 }
