@@ -244,6 +244,7 @@ Error Reader::placeTensors(uint64_t begin) {
     return std::tie(a.offset, a.name) < std::tie(b.offset, b.name);
   });
   uint64_t end = 0; // of the tensors so far
+  bool sized = true; // whether the last one's bytes are known
   for (Entry &entry : entries) {
     Tensor &tensor = entry.tensor;
     if (entry.offset % alignment != 0)
@@ -268,12 +269,16 @@ Error Reader::placeTensors(uint64_t begin) {
                   " bytes at offset " + Twine(entry.offset) +
                   " to lie inside the file's data, which has " +
                   Twine(data.size()) + " bytes");
-    if (entry.offset < end)
-      return fail(entry.name + ": expected an offset from " + Twine(end) +
+    // A hole behind a tensor of known size: its type or shape isn't the data's.
+    uint64_t next = alignTo(end, alignment);
+    if (entry.offset < next || (sized && entry.offset != next))
+      return fail(entry.name + ": expected offset " + Twine(next) +
+                  (sized ? "" : " or more") +
                   " (where the tensor before it ends), but got " +
                   Twine(entry.offset));
     tensor.data = data.data() + entry.offset;
     end = entry.offset + tensor.bytes;
+    sized = tensor.type.has_value();
     if (!file.add(entry.name, std::move(tensor)))
       return fail(entry.name + ": expected once, but got it twice");
   }

@@ -307,6 +307,8 @@ GGUF = {
     "alignment": gguf(general__alignment=12),
     "misaligned": gguf({LAST: (*f32(8, 12), 4)}),
     "overlap": gguf({LAST: (*f32(8, 12), 32)}),
+    "hole": lambda file: [file.tensor("blk.1.attn_norm.weight", ("F16", [8], b"\0" * 512)),
+                          file.tensor("blk.1.ffn_norm.weight", f32(8))] and None,
     "outside": gguf({LAST: (*f32(8, 12), 2**40)}),
     "rank": gguf({LAST: f32(1, 1, 1, 8, 12)}),
     "overflow": gguf({LAST: ("F32", [2**62, 2**62], b"")}),
