@@ -126,21 +126,27 @@ void HeadKernel::emit() {
         Value largest =
             b.max(state[0], b.reduceMax(b.max(b.max(s[0], s[1]),
                                               b.max(s[2], s[3]))));
+        // Where every score so far is -inf, they weigh nothing: exp(-inf - 0).
+        Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
+                                           lowest);
+        Value shift =
+            arith::SelectOp::create(b, none, b.number(0.0), largest);
         Value correction = math::ExpOp::create(
-            b, arith::SubFOp::create(b, state[0], largest));
+            b, arith::SubFOp::create(b, state[0], shift));
         for (int64_t g = 0; g != kGroups; ++g) {
           s[g] = math::ExpOp::create(
-              b, arith::SubFOp::create(b, s[g], b.splat(largest)));
+              b, arith::SubFOp::create(b, s[g], b.splat(shift)));
           b.storeLanes(s[g], weights, b.index(g * kLanes));
         }
         accumulate(tile, correction);
         Value sum = plus(plus(s[0], s[1]), plus(s[2], s[3]));
         return {largest, b.fma(state[1], b.splat(correction), sum)};
       });
-  // The largest score's weight is 1: a sum of 0 has no key, and no numerator.
+  // A query before position 0 sees no key, and gives zeros; one whose scores are all
+  // -inf has no softmax: 0 / 0.
   Value sum = b.reduceAdd(last[1]);
-  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum,
-                                     b.number(0.0));
+  Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, position,
+                                     b.index(0));
   Value total =
       b.splat(arith::SelectOp::create(b, none, b.number(1.0), sum));
   b.forEachRun(width(), [&](Value e, int64_t count) {

@@ -16,7 +16,7 @@
 // RUN: %{check}
 // CHECK: NaN in {{[1-9][0-9]*}} of {{[0-9]+}} logits and {{[1-9][0-9]*}} of {{[0-9]+}} cells, all the same
 
-!cache = !kvc.cache<layers 2, kv_heads 4, capacity 40, key 1, value 1, STORED, #kvc.contiguous>
+!cache = !kvc.cache<layers 2, kv_heads 4, capacity 80, key 1, value 1, STORED, #kvc.contiguous>
 !rows = tensor<?x4xARITHMETIC>
 !logits = tensor<?x19xARITHMETIC>
 module @overflow attributes {kvc.weights = "random:7"} {

@@ -47,8 +47,8 @@
 // CHECK: arith.select %[[SEEN]], %{{.*}}, %[[LOWEST:.*]] : vector<16xi1>, vector<16xf32>
 // CHECK-COUNT-5: math.exp
 // Without any key the sum of weights is 0, and the result 0 and not NaN.
-// CHECK: %[[NONE:.*]] = arith.cmpf oeq, %[[SUM:.*]], %{{.*}} : f32
-// CHECK: %[[TOTAL:.*]] = arith.select %[[NONE]], %{{.*}}, %[[SUM]] : f32
+// CHECK: %[[NONE:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+// CHECK: %[[TOTAL:.*]] = arith.select %[[NONE]], %{{.*}}, %{{.*}} : f32
 // CHECK: vector.broadcast %[[TOTAL]] : f32 to vector<16xf32>
 // The residual is added where it stands.
 // CHECK: %[[OLD:.*]] = vector.load %[[X]]
