@@ -336,7 +336,8 @@ LogicalResult Compilation::run() {
   bool reference =
       options.stage == Stage::Reference || options.stage == Stage::Linalg;
   if (failed(runPasses(*module, [&](OpPassManager &pm) {
-        buildVerifyPipeline(pm, !options.skipCacheContract, !options.skipForward);
+        buildNormalFormPipeline(pm, !options.skipCacheContract,
+                                !options.skipForward);
       })) ||
       failed(describe()))
     return failure();

@@ -14,19 +14,20 @@
 using namespace mlir;
 using namespace kvc;
 
-void kvc::buildVerifyPipeline(OpPassManager &pm, bool checksContract,
-                              bool checksForward) {
+void kvc::buildNormalFormPipeline(OpPassManager &pm, bool checksContract,
+                                  bool checksForward) {
   pm.addPass(createInline());
   pm.addPass(createSymbolDCEPass());
   if (checksContract)
     pm.addPass(createVerifyCacheContract());
   if (checksForward)
     pm.addPass(createVerifyForward());
+  pm.addPass(createDeferCommit());
 }
 
 void kvc::buildFusedPipeline(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createDeferCommit());
+  // Not canonicalised: what comes of it isn't on the list of @forward's ops, such
+  // as an arith.select of rows.
   pm.addPass(createFuse());
   pm.addPass(createPackWeights());
 }
@@ -69,7 +70,6 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
 }
 
 void kvc::buildLinalgPipeline(OpPassManager &pm) {
-  pm.addPass(createDeferCommit());
   PackWeightsOptions rowMajor;
   rowMajor.panel = 0;
   pm.addPass(createPackWeights(rowMajor));
@@ -119,7 +119,8 @@ void kvc::registerReferencePipelines() {
   using Build = void (*)(OpPassManager &);
   auto add = [](StringRef name, StringRef description, Build build) {
     PassPipelineRegistration<>(name, description, [build](OpPassManager &pm) {
-      buildVerifyPipeline(pm, /*checksContract=*/false, /*checksForward=*/false);
+      buildNormalFormPipeline(pm, /*checksContract=*/false,
+                              /*checksForward=*/false);
       build(pm);
     });
   };

@@ -12,13 +12,13 @@ namespace kvc {
 // runtime cuts longer calls, which changes no bit.
 inline constexpr int64_t kMaxTokens = 512;
 
-// From a module as it is written to the verified one: @forward alone, without
-// calls. A test may compile what a verifier rejects.
-void buildVerifyPipeline(mlir::OpPassManager &pm, bool checksContract = true,
-                         bool checksForward = true);
+// From a module as it is written to its one normal form: @forward alone, without
+// calls, verified, the commit of lengths left to the runtime. A test may compile what
+// a verifier rejects.
+void buildNormalFormPipeline(mlir::OpPassManager &pm, bool checksContract = true,
+                             bool checksForward = true);
 
-// From the verified module to the fused form (`--emit=fused`), each weight in its
-// place.
+// From the normal form to the fused one (`--emit=fused`), each weight in its place.
 void buildFusedPipeline(mlir::OpPassManager &pm);
 
 // From the fused form to vectors and loops over buffers (`--emit=kernels`).
@@ -28,8 +28,8 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
 // From there to the LLVM dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm);
 
-// The reference lowering: from the verified module to linalg on tensors, each
-// weight at its row-major place in the packed file.
+// The reference lowering: from the normal form to linalg on tensors, each weight at
+// its row-major place in the packed file.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 
 // The same, and on until `@forward`, with the signature of
@@ -40,7 +40,8 @@ void buildReferenceBuffersPipeline(mlir::OpPassManager &pm);
 void buildReferencePipeline(mlir::OpPassManager &pm);
 
 // Registers the three as kvc-linalg-pipeline, kvc-reference-buffers-pipeline
-// and kvc-reference-pipeline, each from calls that are inlined first.
+// and kvc-reference-pipeline, each from a module as it is written, which nobody
+// verifies.
 void registerReferencePipelines();
 
 } // namespace kvc

@@ -1,4 +1,5 @@
 // kvc-inline: see Passes.td.
+#include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -10,13 +11,15 @@ namespace kvc {
 } // namespace kvc
 
 using namespace mlir;
+using namespace kvc;
 
 namespace {
 
-// Ops that take the place of a function's calls at most, and calls inside of
-// calls: calls that double, or don't end, are an error and not a wait.
+// Ops that take the place of a function's calls at most, calls inside of calls, and
+// ops around a call: what doubles is an error and not a wait, and what nests too
+// deep for who recurses is one, too.
 constexpr int64_t kMaxOps = 1 << 16;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64, kMaxNesting = 256;
 
 class Inliner {
 public:
@@ -64,6 +67,13 @@ LogicalResult Inliner::checkEnds(Site site) {
     return site.call->emitOpError()
            << "expected calls of " << kMaxDepth
            << " functions inside of each other at most, but got more";
+  int nesting = 0;
+  for (Operation *op = site.call; op != entry; op = op->getParentOp())
+    ++nesting;
+  if (nesting > kMaxNesting)
+    return site.call->emitOpError()
+           << "expected a call under " << kMaxNesting
+           << " ops at most when those around it are inlined, but got more";
   return success();
 }
 
@@ -110,12 +120,14 @@ LogicalResult Inliner::run() {
 struct Inline : kvc::impl::InlineBase<Inline> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    auto forward = module.lookupSymbol<func::FuncOp>(kForward);
     SymbolTableCollection symbols;
     for (auto function : module.getOps<func::FuncOp>()) {
       // @forward is the entry; the other functions are its parts.
-      if (forward && function != forward)
-        function.setPrivate();
+      if (forward)
+        function.setVisibility(function == forward
+                                   ? SymbolTable::Visibility::Public
+                                   : SymbolTable::Visibility::Private);
       if (!function.isPrivate() && failed(Inliner(function, symbols).run()))
         return signalPassFailure();
     }

@@ -40,6 +40,15 @@ def nested_calls():
     return text + "func.func private @f1000() {\n  return\n}\n"
 
 
+def nested_branches():
+    """Each of some functions calls the next one under a hundred branches."""
+    text = "func.func @calls() {\n  call @f0() : () -> ()\n  return\n}\n"
+    for i in range(60):
+        text += f"func.func private @f{i}() {{\n%true = arith.constant true\n" + "scf.if %true {\n" * 100
+        text += f"func.call @f{i + 1}() : () -> ()\n" + "}\n" * 100 + "return\n}\n"
+    return text + "func.func private @f60() {\n  return\n}\n"
+
+
 def loops():
     """Each loop is in another one of two iterations."""
     text = ["func.func @loops(%x: tensor<?x4xf32>) {", "%zero = arith.constant 0 : index",
@@ -49,4 +58,4 @@ def loops():
     return "\n".join(text) + "\nreturn\n}\n"
 
 
-print(HEAD + {f.__name__: f for f in (sums, calls, nested_calls, loops)}[sys.argv[1]]())
+print(HEAD + {f.__name__: f for f in (sums, calls, nested_calls, nested_branches, loops)}[sys.argv[1]]())
