@@ -30,13 +30,20 @@ inline bool isIndexArithmetic(mlir::Operation *op) {
          op->getOperand(0).getType().isIndex();
 }
 
+// Loops over indices, and branches; they hand on rows and caches.
+inline bool isForwardControl(mlir::Operation *op) {
+  auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op);
+  return (loop ? loop.getInductionVar().getType().isIndex() &&
+                     !loop.getUnsignedCmp()
+               : mlir::isa<mlir::scf::IfOp>(op)) &&
+         llvm::all_of(op->getResultTypes(),
+                      llvm::IsaPred<mlir::RankedTensorType, CacheType>);
+}
+
 inline bool isForwardOp(mlir::Operation *op) {
   if (mlir::isa_and_nonnull<KVCDialect>(op->getDialect()))
     return !mlir::isa<TruncateOp, ForkOp, ReorderOp>(op);
-  if (auto loop = mlir::dyn_cast<mlir::scf::ForOp>(op))
-    return loop.getInductionVar().getType().isIndex() && !loop.getUnsignedCmp();
-  return mlir::isa<mlir::scf::IfOp>(op) || isIndexArithmetic(op) ||
-         isRowArithmetic(op);
+  return isForwardControl(op) || isIndexArithmetic(op) || isRowArithmetic(op);
 }
 
 } // namespace kvc
