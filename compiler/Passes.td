@@ -120,6 +120,11 @@ def PackWeights : Pass<"kvc-pack-weights", "::mlir::ModuleOp"> {
   let description = [{
     Adds `packed #kvc.packing<offset, panel>` to each `kvc.weight`, in the order
     of declaration, each at a multiple of 64 bytes.
+
+    ```mlir
+    kvc.weight @up : tensor<96x24xf32> from "up"                               // before
+    kvc.weight @up : tensor<96x24xf32> from "up" packed <offset 0, panel 16>   // after
+    ```
   }];
   let options = [Option<"panel", "panel", "int64_t", "16",
       "rows of a matrix that stand in the lanes of a vector; 0: row-major">];

@@ -32,6 +32,19 @@ This page is made by `docs/make_cache_contract.py` from the programs in
 prints. Each program is the smallest with its mistake. Values are named as the
 printer of MLIR numbers them; a note stands at the value that it names."""
 
+TAIL = """
+## What a wrong program does
+
+`kvc-test-opt`, a tool of the tests, compiles what the verifiers reject, and makes the
+first mistake in any model: positions that restart in every step. The library runs,
+and gives other logits than the full prefix as soon as a prompt comes in chunks:
+
+    build/bin/kvc-opt examples/cached-decoder/story.json --emit=kvc -o right.mlir
+    build/bin/kvc-test-opt right.mlir --kvc-test-restart-positions -o wrong.mlir
+    build/bin/kvc-opt wrong.mlir -o out                  # refused, with the reason
+    build/bin/kvc-test-opt wrong.mlir --skip-cache-contract --skip-forward --emit=reference -o out
+    build/bin/kvc-run out --check-equivalence 3          # says where it differs"""
+
 
 def program(path):
     """(number, title, description, text without its comments)"""
@@ -76,6 +89,7 @@ def main(folder):
         if more:
             print(f"{more}\n")
         print(f"```mlir\n{text}```\n\n```\n{diagnostics(name, text)}\n```")
+    print(TAIL)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,16 @@ inline bool isRowArithmetic(mlir::Operation *op) {
 }
 
 // Constants, arithmetic and comparisons of type index, and the conditions that
-// comparisons give.
+// comparisons give. Nothing is promised of their numbers (nuw), which would be
+// undefined where the promise doesn't hold.
 inline bool isIndexArithmetic(mlir::Operation *op) {
   using namespace mlir::arith;
   if (mlir::isa<ConstantOp>(op))
     return op->getResult(0).getType().isIndex() ||
            op->getResult(0).getType().isInteger(1);
+  if (auto flagged = mlir::dyn_cast<ArithIntegerOverflowFlagsInterface>(op))
+    if (flagged.getOverflowAttr().getValue() != IntegerOverflowFlags::none)
+      return false;
   return mlir::isa<AddIOp, SubIOp, MulIOp, CmpIOp>(op) &&
          op->getOperand(0).getType().isIndex();
 }

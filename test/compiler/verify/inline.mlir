@@ -23,7 +23,7 @@ func.func @twice(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   return %z : tensor<?x4xf32>
 }
 func.func private @elsewhere()
-func.func @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+func.func private @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %y = call @twice(%x) : (tensor<?x4xf32>) -> tensor<?x4xf32>

@@ -291,6 +291,24 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
 
 // -----
 
+// A promise that doesn't hold would be undefined: 0 - 1 + 1.
+!cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
+kvc.weight @table : tensor<5x4xf32> from "table"
+func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
+  %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{'arith.subi' op expected ops that both lowerings know in @forward}}
+  %i = arith.subi %c0, %c1 overflow<nuw> : index
+  %j = arith.addi %i, %c1 : index
+  %after = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
+  %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>
+  %logits = kvc.linear %chosen by @table : tensor<?x4xf32> -> tensor<?x5xf32>
+  return %logits, %after : tensor<?x5xf32>, !cache
+}
+
+// -----
+
 // Numbers are indices, and the conditions of branches.
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
 kvc.weight @table : tensor<5x4xf32> from "table"
