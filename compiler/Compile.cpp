@@ -290,10 +290,10 @@ LogicalResult Compilation::emitLibrary() {
   }
   // The reference packs its weights by rows.
   if (options.stage == Stage::Reference) {
-    PackWeightsOptions rows;
+    AssignPackingOptions rows;
     rows.panel = 0;
     if (failed(runPasses(*module, [&](OpPassManager &pm) {
-          pm.addPass(createPackWeights(rows));
+          pm.addPass(createAssignPacking(rows));
         })))
       return failure();
   }

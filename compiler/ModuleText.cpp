@@ -42,7 +42,7 @@ OwningOpRef<ModuleOp> kvc::parseText(const llvm::SourceMgr &sources,
   return module;
 }
 
-// The place in a text that `loc` leads to: of what was inlined, where it stood.
+// The line of a text that `loc` leads to: of what was inlined, where it stood.
 static FileLineColLoc findInText(Location loc) {
   if (auto file = dyn_cast<FileLineColLoc>(loc))
     return file;

@@ -115,8 +115,8 @@ def Fuse : Pass<"kvc-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kvc::KVCDialect"];
 }
 
-def PackWeights : Pass<"kvc-pack-weights", "::mlir::ModuleOp"> {
-  let summary = "gives every weight its place in the packed file";
+def AssignPacking : Pass<"kvc-assign-packing", "::mlir::ModuleOp"> {
+  let summary = "gives every weight its offset in the packed file";
   let description = [{
     Adds `packed #kvc.packing<offset, panel>` to each `kvc.weight`, in the order
     of declaration, each at a multiple of 64 bytes.
@@ -139,7 +139,7 @@ def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
     lengths (memref<?xi64>). What an iteration of a loop hands on is copied into
     the buffer that it came in. A function that reads weights, itself or by a call,
     gets the data section of the packed file, row-major
-    (`kvc-pack-weights{panel=0}`), as its first argument.
+    (`kvc-assign-packing{panel=0}`), as its first argument.
 
     ```mlir
     %y = kvc.activate %x relu : tensor<?x8xf32>            // before
@@ -196,7 +196,7 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
 }
 
 def PlanWorkspace : Pass<"kvc-plan-workspace", "::mlir::ModuleOp"> {
-  let summary = "replaces allocations by places in the workspace";
+  let summary = "replaces allocations by views of the workspace";
   let description = [{
     Each `memref.alloc(%n)` of `@forward` becomes a view of the workspace; two
     buffers share bytes only where their lives don't overlap. Sizes are those

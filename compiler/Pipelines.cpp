@@ -29,7 +29,7 @@ void kvc::buildFusedPipeline(OpPassManager &pm) {
   // Not canonicalised: what comes of it isn't on the list of @forward's ops, such
   // as an arith.select of rows.
   pm.addPass(createFuse());
-  pm.addPass(createPackWeights());
+  pm.addPass(createAssignPacking());
 }
 
 void kvc::buildKernelPipeline(OpPassManager &pm,
@@ -70,9 +70,9 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
 }
 
 void kvc::buildLinalgPipeline(OpPassManager &pm) {
-  PackWeightsOptions rowMajor;
+  AssignPackingOptions rowMajor;
   rowMajor.panel = 0;
-  pm.addPass(createPackWeights(rowMajor));
+  pm.addPass(createAssignPacking(rowMajor));
   pm.addPass(createLowerToLinalg());
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createCanonicalizerPass());

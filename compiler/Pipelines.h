@@ -18,7 +18,8 @@ inline constexpr int64_t kMaxTokens = 512;
 void buildNormalFormPipeline(mlir::OpPassManager &pm, bool checksContract = true,
                              bool checksForward = true);
 
-// From the normal form to the fused one (`--emit=fused`), each weight in its place.
+// From the normal form to the fused one (`--emit=fused`), with the offset of each
+// weight in the packed file.
 void buildFusedPipeline(mlir::OpPassManager &pm);
 
 // From the fused form to vectors and loops over buffers (`--emit=kernels`).

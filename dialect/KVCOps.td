@@ -56,7 +56,7 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     `paired_heads d`: the rows of each head of width d stand in pair order
     (2i, 2i+1) in the file and are read in half order (i, i + d/2).
 
-    Created by BuildModule; `kvc-pack-weights` adds the packing. No effect.
+    Created by BuildModule; `kvc-assign-packing` adds the packing. No effect.
     - C1: the shape is static, of extents above 0, of rank 1 or 2 after the axis
       of layers if any.
     - C2: the element type is f64, f32, f16 or bf16.

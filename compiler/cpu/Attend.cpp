@@ -39,13 +39,13 @@ private:
 // The scaled scores of the tile's 4 groups, -inf behind the position.
 SmallVector<Value> HeadKernel::scores(Value tile) {
   Value lastGroup = b.mul(b.divFloor(position, kLanes), kLanes);
-  SmallVector<Value> pages, places, state;
+  SmallVector<Value> pages, inPages, state;
   for (int64_t g = 0; g != kGroups; ++g) {
     // A group that lies wholly behind the position is not read: it may lie
     // outside the sequence's pages.
     Value first = b.min(b.add(tile, g * kLanes), lastGroup);
     pages.push_back(cache.page(b, sequence, first));
-    places.push_back(cache.place(b, first));
+    inPages.push_back(cache.inPage(b, first));
     state.push_back(b.splat(0.0));
   }
   state = b.forLoop(
@@ -54,7 +54,7 @@ SmallVector<Value> HeadKernel::scores(Value tile) {
         SmallVector<Value> next;
         for (int64_t g = 0; g != kGroups; ++g) {
           Value at = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer,
-                                         kvHead, places[g], e);
+                                         kvHead, inPages[g], e);
           next.push_back(b.fma(q, b.loadLanes(pages[g], at), sums[g]));
         }
         return next;
@@ -65,10 +65,10 @@ SmallVector<Value> HeadKernel::scores(Value tile) {
   for (int64_t g = 0; g != kGroups; ++g) {
     Value scaled = arith::MulFOp::create(b, state[g], b.splat(scale));
     Value visible = b.sub(b.add(position, 1), tile); // >= 1
-    Value place = arith::AddIOp::create(
+    Value inTile = arith::AddIOp::create(
         b, lane, vector::BroadcastOp::create(b, indices, b.index(g * kLanes)));
     Value seen = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::ult, place,
+        b, arith::CmpIPredicate::ult, inTile,
         vector::BroadcastOp::create(b, indices, visible));
     state[g] = arith::SelectOp::create(
         b, seen, scaled, b.splat(-std::numeric_limits<double>::infinity()));
@@ -90,13 +90,13 @@ void HeadKernel::accumulate(Value tile, Value correction) {
   Value end = b.min(b.add(position, 1), b.add(tile, kTile));
   state = b.forLoop("group", tile, end, kLanes, state, [&](Value group, ValueRange outer) {
     Value page = cache.page(b, sequence, group);
-    Value place = cache.place(b, group);
+    Value inPage = cache.inPage(b, group);
     Value count = b.min(b.sub(end, group), kLanes);
     return b.forLoop(
         "i", b.index(0), count, 1, outer, [&](Value i, ValueRange inner) {
           Value at =
               layout.emitValueIndex(b, b.getLoc(), cache.type, layer, kvHead,
-                                    b.add(place, i), b.index(0));
+                                    b.add(inPage, i), b.index(0));
           Value weight = b.splat(
               b.loadScalar(weights, b.add(b.sub(group, tile), i)));
           SmallVector<Value> next;

@@ -20,7 +20,7 @@ Value CacheBuffers::page(KernelBuilder &b, Value sequence,
                  memref::ViewOp::create(b, view, pool, offset, ValueRange{}));
 }
 
-Value CacheBuffers::place(KernelBuilder &b, Value position) const {
+Value CacheBuffers::inPage(KernelBuilder &b, Value position) const {
   if (type.getPagesPerSequence() == 1)
     return position;
   return b.rem(position, type.getPositionsPerPage());

@@ -22,8 +22,8 @@ struct CacheBuffers {
   // The page of `sequence` that holds `position`, as memref<elements x E>.
   mlir::Value page(KernelBuilder &b, mlir::Value sequence,
                    mlir::Value position) const;
-  // The place of `position` in its page.
-  mlir::Value place(KernelBuilder &b, mlir::Value position) const;
+  // Which of its page's positions `position` is, from 0.
+  mlir::Value inPage(KernelBuilder &b, mlir::Value position) const;
 };
 
 // One layer's weight (the only one where `layer` is null): memref<PxKx16xE> for

@@ -265,7 +265,7 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
     for (auto weight : module.getOps<WeightOp>())
       if (!weight.getPacking() || weight.getPacking()->getPanel() != kLanes) {
         weight.emitOpError("expected panels of ")
-            << kLanes << " from kvc-pack-weights";
+            << kLanes << " from kvc-assign-packing";
         return signalPassFailure();
       }
     if (failed(ForwardLowering(forward, {tileRows, tilePanels}).run()))

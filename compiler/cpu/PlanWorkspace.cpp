@@ -18,7 +18,7 @@ using namespace kvc;
 namespace {
 constexpr int64_t kAlignment = 64; // bytes: a cache line
 
-// A buffer with its life, as a range of op numbers, and its place.
+// A buffer with its life, as a range of op numbers, and its offset.
 struct Buffer {
   memref::AllocOp op;
   int64_t bytes;
@@ -87,7 +87,7 @@ void PlanWorkspace::runOnOperation() {
       bytes *= ShapedType::isDynamic(size) ? maxTokens : size;
     Buffer buffer{op, bytes, numbers[op].first,
                   lastUse(op.getMemref(), op->getBlock())};
-    // First fit: the lowest place that no living buffer takes.
+    // First fit: the lowest offset at which no living buffer stands.
     for (bool moved = true; moved;) {
       moved = false;
       for (const Buffer &other : planned)

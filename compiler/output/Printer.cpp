@@ -59,7 +59,7 @@ static std::string comment(Operation *op) {
         auto named = dyn_cast<NameLoc>(kernel.getLoc());
         return named ? named.getName().str() + ": tasks in any order" : "";
       })
-      .Case([](PositionsOp) { return "[tokens]: length + place in the chunk"; })
+      .Case([](PositionsOp) { return "[tokens]: length + index in the chunk"; })
       .Case([](EmbedOp) { return "[tokens, width]"; })
       .Case([&](RotaryOp r) { return heads(r.getInput(), r.getHeadDim()); })
       .Case([](AppendOp) { return "the chunk joins the cache"; })
@@ -86,9 +86,9 @@ void kvc::printAnnotated(ModuleOp module, raw_ostream &os) {
   module->print(stream, state);
 
   std::map<unsigned, std::string> comments;
-  for (auto [op, place] : locations)
+  for (auto [op, at] : locations)
     if (std::string note = comment(op); !note.empty())
-      comments[place.first] = note;
+      comments[at.first] = note;
   unsigned number = 1;
   SmallVector<StringRef> lines;
   StringRef(text).split(lines, '\n');

@@ -18,7 +18,7 @@ struct PackedWeights {
   Identity identity;
 };
 
-// Packs every `kvc.weight` of `module` (after kvc-pack-weights), reading the
+// Packs every `kvc.weight` of `module` (after kvc-assign-packing), reading the
 // file that its attribute `kvc.weights` names, into `path`. `architecture` is
 // the canonical text of the model; the identity is BLAKE3 over it, the
 // versions of compiler, ABI and numerics (see Version.h), rotary frequencies and

@@ -32,7 +32,7 @@ LogicalResult checkPacking(ModuleOp module) {
       continue;
     InFlightDiagnostic diag =
         weight.emitOpError() << "expected a row-major place in the packed file "
-                                "(kvc-pack-weights{panel=0}), but got ";
+                                "(kvc-assign-packing{panel=0}), but got ";
     if (packing)
       return diag << "panels of " << packing->getPanel();
     return diag << "none";

@@ -187,7 +187,7 @@ module {}
 
 // -----
 
-// expected-error@+1 {{expected panels of 16 from kvc-pack-weights}}
+// expected-error@+1 {{expected panels of 16 from kvc-assign-packing}}
 kvc.weight @not_packed : tensor<16x16xf32> from "w"
 func.func @forward() {
   return
@@ -195,7 +195,7 @@ func.func @forward() {
 
 // -----
 
-// expected-error@+1 {{expected panels of 16 from kvc-pack-weights}}
+// expected-error@+1 {{expected panels of 16 from kvc-assign-packing}}
 kvc.weight @by_rows : tensor<16x16xf32> from "w" packed <offset 0, panel 0>
 func.func @forward() {
   return

@@ -1,6 +1,6 @@
 // Each setting of a rotary embedding has one table of frequencies, whose name is
 // nobody else's.
-// RUN: kvc-opt %s --kvc-pack-weights --kvc-lower-to-kernels | FileCheck %s
+// RUN: kvc-opt %s --kvc-assign-packing --kvc-lower-to-kernels | FileCheck %s
 
 // CHECK-DAG: memref.global "private" constant @[[SLOW:rotary_frequencies_[0-9]+]] : memref<16xf64> = dense<[1.000000e+00, 1.000000e-03,
 // CHECK-DAG: memref.global "private" constant @[[FAST:rotary_frequencies_[0-9]+]] : memref<16xf64> = dense<[1.000000e+00, 1.000000e-02,

@@ -1,11 +1,11 @@
-// kvc-pack-weights: see Passes.td.
+// kvc-assign-packing: see Passes.td.
 #include "compiler/Passes.h"
 #include "compiler/fuse/Packing.h"
 #include "dialect/KVC.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace kvc {
-#define GEN_PASS_DEF_PACKWEIGHTS
+#define GEN_PASS_DEF_ASSIGNPACKING
 #include "compiler/Passes.h.inc"
 } // namespace kvc
 
@@ -35,8 +35,8 @@ int64_t kvc::packedBytes(WeightOp weight) {
 }
 
 namespace {
-struct PackWeights : kvc::impl::PackWeightsBase<PackWeights> {
-  using PackWeightsBase::PackWeightsBase;
+struct AssignPacking : kvc::impl::AssignPackingBase<AssignPacking> {
+  using AssignPackingBase::AssignPackingBase;
   void runOnOperation() override {
     if (panel != 0 && panel != kLanes) {
       getOperation().emitError() << "expected panels of " << kLanes
