@@ -222,6 +222,15 @@ LogicalResult Follower::runOther(Operation *op) {
   });
   if (inside.wasInterrupted())
     return failure();
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    if (callee && !callee.isExternal())
+      return call.emitOpError()
+             << "expected calls to be inlined before (kvc-inline), so that steps "
+                "can be followed, but got one of @"
+             << callee.getName();
+  }
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<CacheType>))
     return op->emitOpError()
            << "expected a cache to be used by kvc ops, scf.for and scf.if, so "
@@ -237,16 +246,9 @@ LogicalResult Follower::runOther(Operation *op) {
   if (auto user = dyn_cast<WeightUser>(op))
     if (failed(checkWeightLayers(user)))
       return failure();
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
-        call, call.getCalleeAttr());
-    if (callee && !callee.isExternal())
-      return call.emitOpError()
-             << "expected calls to be inlined before (kvc-inline), so that steps "
-                "can be followed, but got one of @"
-             << callee.getName();
-  }
   Origin origin = originOf(op);
+  if (failed(count(op, origin.joins.size())))
+    return failure();
   for (Value result : op->getResults()) {
     facts[result] = {++numbers, result};
     facts[result].origin = origin;

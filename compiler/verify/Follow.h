@@ -35,7 +35,7 @@ struct Origin {
   // They were made at these. Of several, two are kept: one of these is wrong,
   // wherever the rows go.
   llvm::SmallVector<Positions, 2> positions = {};
-  llvm::SmallVector<mlir::tensor::ConcatOp, 1> joins = {}; // along the width
+  llvm::SmallSetVector<mlir::tensor::ConcatOp, 1> joins = {}; // along the width
   void add(const Origin &other);
 };
 
@@ -46,23 +46,24 @@ struct Cache {
     unsigned sequences = 0;
   };
   mlir::Value newest;
-  unsigned lengths = 0;                 // numbered
-  std::map<int64_t, Append> step = {};  // the open one's, by layer
-  std::map<unsigned, int64_t> tokens = {}; // at least, by the sequence's number
+  unsigned lengths = 0;                    // numbered
+  std::map<int64_t, Append> step = {};     // the open one's, by layer
+  std::map<unsigned, int64_t> tokens = {}; // as many or more, by sequence
 };
 
 // What is known of a value.
 struct Fact {
-  unsigned number = 0; // the same for values that are equal
+  unsigned number = 0;     // the same for values that are equal
   mlir::Value source = {}; // what made it
   mlir::Attribute constant = {};
   mlir::Value element = {}; // of a splat
   unsigned elementNumber = 0;
   std::optional<Positions> positions = {}; // it is these
   Origin origin = {};
+  // Of a cache: who made a newer value of it, and the loops around this one.
   Cache *cache = nullptr;
-  mlir::Operation *consumer = nullptr; // of a cache that isn't the newest
-  int loops = 0;                       // around the place where it is a cache
+  mlir::Operation *consumer = nullptr;
+  int loops = 0;
 };
 
 class Follower {

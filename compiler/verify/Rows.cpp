@@ -17,9 +17,7 @@ void Origin::add(const Origin &other) {
   for (const Positions &made : other.positions)
     if (positions.size() < 2 && !llvm::is_contained(positions, made))
       positions.push_back(made);
-  for (tensor::ConcatOp join : other.joins)
-    if (!llvm::is_contained(joins, join))
-      joins.push_back(join);
+  joins.insert(other.joins.begin(), other.joins.end());
 }
 
 // Whether columns stay what they are: a join is one in the result, too.
@@ -49,7 +47,7 @@ Origin Follower::originOf(Operation *op) {
   }
   auto join = dyn_cast<tensor::ConcatOp>(op);
   if (join && join.getResultType().getRank() == 2 && join.getDim() == 1)
-    origin.add({{}, {join}});
+    origin.joins.insert(join);
   return origin;
 }
 

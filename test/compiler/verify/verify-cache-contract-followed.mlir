@@ -45,6 +45,22 @@ func.func @choose(%which: i1, %a: !cache, %b: !cache) -> !cache {
 
 // -----
 
+// A call that wasn't inlined, which is of a cache, too.
+!cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
+func.func private @blocks(%cache: !cache) -> !cache {
+  // expected-error@+1 {{'cf.br' op expected ops of a step in a func.func of one block that returns}}
+  cf.br ^next(%cache : !cache)
+^next(%c: !cache):
+  return %c : !cache
+}
+func.func @calls(%cache: !cache) -> !cache {
+  // expected-error@+1 {{'func.call' op expected calls to be inlined before (kvc-inline), so that steps can be followed, but got one of @blocks}}
+  %next = call @blocks(%cache) : (!cache) -> !cache
+  return %next : !cache
+}
+
+// -----
+
 // Blocks that branch, and functions of another kind.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 func.func @branch(%cache: !cache) -> !cache {
