@@ -73,6 +73,9 @@ void kvc::buildLinalgPipeline(OpPassManager &pm) {
   AssignPackingOptions rowMajor;
   rowMajor.panel = 0;
   pm.addPass(createAssignPacking(rowMajor));
+  // A loop that runs once goes before its rows get buffers: those of values that
+  // others read can't be written.
+  pm.addPass(createCanonicalizerPass());
   pm.addPass(createLowerToLinalg());
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createCanonicalizerPass());
