@@ -3,9 +3,9 @@ and by their formulas.
 
 Each program is a decoder in the kvc dialect that nobody would write: norms, linear
 layers, activations, rotary embeddings, sums and products of whatever has the width,
-a cache whose layers are appended to in loops and between them, and loops, nested
-too, that carry several rows and hand them on as they like: swapped, one of them
-twice, unchanged, from outside. kvc-opt compiles it with the fast kernels and with
+a cache whose layers are appended to in loops and between them, branches, and loops,
+nested too, that carry several rows and hand them on as they like: swapped, one of
+them twice, unchanged, from outside. kvc-opt compiles it with the fast kernels and with
 --emit=reference, kvc-run runs both in chunks of their own, and the program itself,
 as it was made, computes the full prefix in float64 with no cache.
 
@@ -27,6 +27,10 @@ from oracle import (Affine, LayerNorm, RMSNorm, Rotary, gelu, gelu_tanh, relu, r
                     silu)
 from random_weights import random_tensor
 
+# Sums more often than what may grow, or divide by little.
+COMBINATIONS = {"addf": (np.add, 6), "subf": (np.subtract, 2), "mulf": (np.multiply, 3), "divf": (np.divide, 1),
+                "maximumf": (np.maximum, 1), "minimumf": (np.minimum, 1)}
+COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "slt": np.less, "sge": np.greater_equal}
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu, "relu": relu}
 # Half a unit in the last place, relative to the number.
 ROUNDING = {"f64": 2.0 ** -53, "f32": 2.0 ** -24, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}
@@ -45,7 +49,7 @@ class Run:
         self.positions = np.arange(len(tokens))
         self.values = {"tokens": np.array(tokens)}  # rows and indices, by name
         self.cache = {}  # layer to keys and values, [time, width]
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for statement in program.body:
                 statement(self)
         self.logits = self.values[program.logits]
@@ -180,9 +184,14 @@ class Program:
         other = self.random.choice([n for n, w in scope.rows if w == width])
         if self.random.random() < 0.5:
             name, other = other, name
-        op, function = self.random.choice([("addf", np.add), ("addf", np.add), ("mulf", np.multiply)])
+        op, = self.random.choices(list(COMBINATIONS), [weight for _, weight in COMBINATIONS.values()])
+        function, _ = COMBINATIONS[op]
         return self.emit(block, f"arith.{op} %{name}, %{other} : {self.rows(width)}",
                          lambda run: function(run.values[name], run.values[other])), width
+
+    def negate(self, block, source):
+        name, width = source
+        return self.emit(block, f"arith.negf %{name} : {self.rows(width)}", lambda run: -run.values[name]), width
 
     def embed_positions(self, block, width):
         table = self.declare([self.capacity, width])
@@ -257,12 +266,16 @@ class Program:
             row = self.linear(block, scope, source, rng.choice([source[1], self.pick(scope)[1], self.width]))
         elif choice < 0.65:
             row = self.activate(block, source)
+        elif choice < 0.67:
+            row = self.negate(block, source)
         elif choice < 0.7:
             row = self.embed_positions(block, source[1])
         elif choice < 0.75 and source[1] >= 2:
             row = self.rotary(block, source, source[1])
         elif choice < 0.85 and depth < 2:
             return self.loop(block, scope, depth)
+        elif choice < 0.9 and depth < 3 and scope.indices:
+            return self.branch(block, scope, depth)
         else:
             row = self.norm(block, scope, source)
         scope.rows.append(row)
@@ -287,6 +300,22 @@ class Program:
             else:
                 yielded.append(rng.choice(suitable[-3:] if choice < 0.9 else suitable))
         return yielded
+
+    def layer(self, block, variable, offset, first, last, step):
+        """variable + offset, in one form or another, or the same from the last layer on."""
+        choice = self.random.random()
+        if step == 1 and choice < 0.3:
+            op, function = "subi", lambda i: first + last - 1 - i
+            text = f"%{self.constant(block, first + last - 1)}, %{variable}"
+        elif offset or choice < 0.5:
+            op, function = "addi", lambda i: i + offset
+            text = f"%{variable}, %{self.constant(block, offset)}"
+        elif choice < 0.6:
+            op, function = "muli", lambda i: i
+            text = f"%{variable}, %{self.constant(block, 1)}"
+        else:
+            return variable
+        return self.index(block, f"arith.{op} {text}", lambda run: function(run.values[variable]))
 
     def loop(self, block, scope, depth, layers=()):
         """A loop that appends to each of `layers`, or is over no layers of the cache."""
@@ -319,12 +348,7 @@ class Program:
         for _ in range(rng.randint(0, 2)):
             self.anything(body, within, depth + 1)
         for offset in range(step if layers else 0):
-            layer = variable
-            if offset:
-                more = self.constant(body, offset)
-                layer = self.index(body, f"arith.addi %{variable}, %{more}",
-                                   lambda run, offset=offset: run.values[variable] + offset)
-            self.visit(body, within, layer)
+            self.visit(body, within, self.layer(body, variable, offset, first, last, step))
             self.anything(body, within, depth + 1)
         for _ in range(rng.randint(0, 2)):
             self.anything(body, within, depth + 1)
@@ -349,6 +373,37 @@ class Program:
             run.values.update(zip([name for name, _ in results], state))
         block.append(statement)
         scope.rows += results
+
+    def branch(self, block, scope, depth):
+        """Rows that one branch or the other gives, by the number of an iteration."""
+        index, bound = self.random.choice(scope.indices)
+        comparison = self.random.choice(list(COMPARISONS))
+        value = self.random.randint(0, bound)
+        number = self.constant(block, value)
+        condition, result = self.fresh(), self.fresh()
+        carried = [self.pick(scope) for _ in range(self.random.choice([1, 2, 2, 3]))]
+        types = ", ".join(self.rows(width) for _, width in carried)
+        before, text, branches = self.lines, [], []
+        for _ in range(2):
+            self.lines = []
+            body, within = [], Scope(scope.rows, scope.indices)
+            for _ in range(self.random.randint(0, 2)):
+                self.anything(body, within, depth + 1)
+            yielded = self.hand_on(body, within, carried)
+            branches.append((body, yielded))
+            text.append([*(f"  {line}" for line in self.lines),
+                         f"  scf.yield {', '.join(f'%{name}' for name, _ in yielded)} : {types}"])
+        self.lines = before + [
+            f"%{condition} = arith.cmpi {comparison}, %{index}, %{number} : index",
+            f"%{result}:{len(carried)} = scf.if %{condition} -> ({types}) {{", *text[0], "} else {", *text[1], "}"]
+
+        def statement(run):
+            body, yielded = branches[0 if COMPARISONS[comparison](run.values[index], value) else 1]
+            for inside in body:
+                inside(run)
+            run.values.update({f"{result}#{i}": run.values[name] for i, (name, _) in enumerate(yielded)})
+        block.append(statement)
+        scope.rows += [(f"{result}#{i}", width) for i, (_, width) in enumerate(carried)]
 
     def make(self, block):
         rng, logits = self.random, self.rows(self.vocab)
