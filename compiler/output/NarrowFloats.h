@@ -3,6 +3,7 @@
 #define KVC_COMPILER_OUTPUT_NARROWFLOATS_H
 
 #include "compiler/frontend/ElementType.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,17 +15,24 @@ namespace kvc {
 inline constexpr float kF16Overflow = 65520.0f;
 inline constexpr float kBF16Overflow = 0x1.ffp127f;
 
-// Whether `number`, rounded to `type`, is finite.
-inline bool fits(ElementType type, double number) {
+// Whether each of `numbers`, rounded to `type`, is finite.
+inline bool fit(ElementType type, llvm::ArrayRef<double> numbers) {
+  // One branch for all of them, so that they are compared side by side.
+  auto areBelow = [&](auto limit) {
+    bool areAll = true;
+    for (double number : numbers)
+      areAll &= std::fabs(decltype(limit)(number)) < limit;
+    return areAll;
+  };
   switch (type) {
   case ElementType::F64:
-    return std::isfinite(number);
+    return areBelow(HUGE_VAL);
   case ElementType::F32:
-    return std::isfinite(float(number));
+    return areBelow(HUGE_VALF);
   case ElementType::F16:
-    return std::fabs(float(number)) < kF16Overflow;
+    return areBelow(kF16Overflow);
   case ElementType::BF16:
-    return std::fabs(float(number)) < kBF16Overflow;
+    return areBelow(kBF16Overflow);
   case ElementType::Q8_0:
   case ElementType::Q4_0:
   case ElementType::Q4_1:

@@ -125,8 +125,10 @@ llvm::Error LayerReader::readRow(int64_t row, double *out) {
     for (int64_t c = 0; c != columns; ++c)
       out[c] = whole[first + c * stride];
   }
+  if (fit(type, llvm::ArrayRef(out, columns)))
+    return llvm::Error::success();
   for (int64_t c = 0; c != columns; ++c)
-    if (!fits(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
+    if (!fit(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
       return reject(out[c], first + c * stride);
   return llvm::Error::success();
 }
