@@ -1,4 +1,5 @@
-#include "compiler/output/Descriptor.h"
+#include "compiler/output/Library.h"
+#include "compiler/output/Version.h"
 #include "compiler/ForwardSignature.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"

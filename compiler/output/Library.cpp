@@ -1,6 +1,6 @@
 #include "compiler/output/Library.h"
-#include "compiler/output/Descriptor.h"
 #include "compiler/cpu/Object.h"
+#include "compiler/output/Version.h"
 #include "compiler/output/WriteFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ArchiveWriter.h"

@@ -47,6 +47,13 @@ llvm::Error writeLibrary(llvm::StringRef directory,
                          const LibraryDescription &description,
                          llvm::ArrayRef<LevelCode> levels);
 
+// A constant `kvc_library` (abi.h), its kernels, and the accessor
+// `const kvc_library *<name>_library(void)`, as an LLVM module.
+std::unique_ptr<llvm::Module>
+buildDescriptor(llvm::LLVMContext &context,
+                const LibraryDescription &description,
+                llvm::ArrayRef<LevelCode> levels);
+
 } // namespace kvc
 
 #endif // KVC_COMPILER_OUTPUT_LIBRARY_H

@@ -1,7 +1,6 @@
 #include "Library.h"
 
 #include "Common.h"
-#include "NotCompiled.h"
 
 #include <algorithm>
 #include <dirent.h>

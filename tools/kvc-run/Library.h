@@ -13,4 +13,8 @@ struct Library {
 // Loads the one lib<name>.so of a directory; dies when it has none or several.
 Library loadLibrary(const std::string &directory);
 
+// Dies with what `path` is, where it is something that people have of a model,
+// and what to give instead.
+[[noreturn]] void dieNotCompiled(const std::string &path);
+
 #endif

@@ -1,4 +1,4 @@
-#include "NotCompiled.h"
+#include "Library.h"
 
 #include "Common.h"
 
