@@ -73,11 +73,13 @@ private:
 
 } // namespace
 
-// The name of a model that a front end calls `name`.
+// The name of a model that a front end calls `name`. The system's libraries have
+// the shortest names (c, m, dl, rt); a rule without a look at the machine, since
+// the name is part of the identity.
 std::string Compilation::nameFor(const std::string &name) {
   if (!options.name.empty())
     return options.name;
-  return (isRuntimeName(name) ? "model_" : "") + name +
+  return (isRuntimeName(name) || name.size() < 3 ? "model_" : "") + name +
          (options.build.weightType.empty() ? "" : "_") +
          options.build.weightType;
 }
