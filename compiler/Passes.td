@@ -77,8 +77,8 @@ def VerifyForward : Pass<"kvc-verify-forward", "::mlir::ModuleOp"> {
   }];
 }
 
-def DeferCommit : Pass<"kvc-defer-commit", "::mlir::ModuleOp"> {
-  let summary = "leaves the step's commit to the runtime";
+def DeferAdvance : Pass<"kvc-defer-advance", "::mlir::ModuleOp"> {
+  let summary = "leaves the growth of lengths to the runtime";
   let description = [{
     In `@forward`, the entry of a generated library, `kvc.advance` of the
     returned cache goes: the runtime commits lengths itself, when all slices of

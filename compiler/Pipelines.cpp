@@ -22,7 +22,7 @@ void kvc::buildNormalFormPipeline(OpPassManager &pm, bool checksContract,
     pm.addPass(createVerifyCacheContract());
   if (checksForward)
     pm.addPass(createVerifyForward());
-  pm.addPass(createDeferCommit());
+  pm.addPass(createDeferAdvance());
 }
 
 void kvc::buildFusedPipeline(OpPassManager &pm) {

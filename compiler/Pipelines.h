@@ -13,7 +13,7 @@ namespace kvc {
 inline constexpr int64_t kMaxTokens = 512;
 
 // From a module as it is written to its one normal form: @forward alone, without
-// calls, verified, the commit of lengths left to the runtime. A test may compile what
+// calls, verified, the growth of lengths left to the runtime. A test may compile what
 // a verifier rejects.
 void buildNormalFormPipeline(mlir::OpPassManager &pm, bool checksContract = true,
                              bool checksForward = true);
@@ -30,7 +30,7 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
 void buildLLVMPipeline(mlir::OpPassManager &pm);
 
 // The reference lowering: from the normal form to linalg on tensors, each weight at
-// its row-major place in the packed file.
+// its row-major offset in the packed file.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 
 // The same, and on until `@forward`, with the signature of

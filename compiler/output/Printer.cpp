@@ -67,7 +67,7 @@ static std::string comment(Operation *op) {
         return heads(a.getQueries(), a.getCache().getType().getKeyWidth()) +
                ": keys at positions <= the query's";
       })
-      .Case([](AdvanceOp) { return "lengths grow: the step is committed"; })
+      .Case([](AdvanceOp) { return "lengths grow by the step"; })
       .Case([](SelectOp) { return "the rows whose logits are wanted"; })
       .Case([](func::ReturnOp r) {
         return r.getNumOperands() == 0 ||

@@ -25,14 +25,14 @@ struct LowerAppend : CachePattern<AppendOp> {
     repeat(b, rowCount(b, keys), [&](Emitter &b, Value n) {
       Value position = extractIndex(b, positions, n);
       Value page = cache.pageOf(b, extractIndex(b, sequences, n), position);
-      Value place = cache.placeOf(b, position);
+      Value inPage = cache.inPage(b, position);
       repeat(b, index(b, type.getKvHeads()), [&](Emitter &b, Value head) {
         auto store = [&](Value rows, int64_t width, Emit emitIndex) {
           repeat(b, index(b, width), [&](Emitter &b, Value e) {
             Value x = tensor::ExtractOp::create(
                 b, rows, ValueRange{n, add(b, mul(b, head, width), e)});
             Value at = (type.getLayoutInterface().*
-                        emitIndex)(b, b.getLoc(), type, layer, head, place, e);
+                        emitIndex)(b, b.getLoc(), type, layer, head, inPage, e);
             memref::StoreOp::create(
                 b, toFloat(b, oneNaN(b, x), type.getElementType()), page, at);
           });

@@ -44,7 +44,7 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
       Value head = div(b, h, group);
       auto load = [&](Emitter &b, Value position, auto emitIndex) {
         Value page = cache.pageOf(b, sequence, position);
-        Value at = emitIndex(cache.placeOf(b, position));
+        Value at = emitIndex(cache.inPage(b, position));
         return toFloat(b, memref::LoadOp::create(b, page, at), element);
       };
       Value scores =
@@ -54,9 +54,9 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
                 [&](Emitter &b, Value e, Value sum) -> Value {
                   Value query = tensor::ExtractOp::create(
                       b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
-                  Value key = load(b, p, [&](Value place) {
+                  Value key = load(b, p, [&](Value inPage) {
                     return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
-                                               place, e);
+                                               inPage, e);
                   });
                   return math::FmaOp::create(b, query, key, sum);
                 });
@@ -88,9 +88,9 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
             Value sum = accumulate(
                 b, count, zero, [&](Emitter &b, Value p, Value sum) -> Value {
                   Value weight = tensor::ExtractOp::create(b, weights, p);
-                  Value value = load(b, p, [&](Value place) {
+                  Value value = load(b, p, [&](Value inPage) {
                     return layout.emitValueIndex(b, b.getLoc(), type, layer,
-                                                 head, place, e);
+                                                 head, inPage, e);
                   });
                   return math::FmaOp::create(b, weight, value, sum);
                 });

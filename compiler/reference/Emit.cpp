@@ -182,7 +182,7 @@ Value CacheBuffers::pageOf(Emitter &b, Value sequence, Value position) const {
                                 pageOffset(b, sequence, page), ValueRange());
 }
 
-Value CacheBuffers::placeOf(Emitter &b, Value position) const {
+Value CacheBuffers::inPage(Emitter &b, Value position) const {
   return arith::RemUIOp::create(b, position, index(b, positionsPerPage()));
 }
 

@@ -72,7 +72,7 @@ Value readWeight(Emitter &b, mlir::Operation *op,
 Value activate(Emitter &b, Activation activation, Value x);
 
 // The number of tokens before token n that are of its sequence.
-Value placeInStep(Emitter &b, Value sequences, Value n);
+Value indexInStep(Emitter &b, Value sequences, Value n);
 
 Value add(Emitter &b, Value l, Value r);
 Value mul(Emitter &b, Value l, int64_t r);
@@ -95,7 +95,7 @@ struct CacheBuffers {
   Value pageBytes(Emitter &b, Value from, Value sequence, Value page) const;
   // The page of `position` as elements of the cache.
   Value pageOf(Emitter &b, Value sequence, Value position) const;
-  Value placeOf(Emitter &b, Value position) const;
+  Value inPage(Emitter &b, Value position) const;
   // The pages of a sequence of `length` positions.
   Value pageCount(Emitter &b, Value length) const;
 

@@ -24,14 +24,14 @@ using namespace kvc;
 
 namespace {
 
-// Every weight has a place in the packed file, and stands there row-major.
+// Every weight has an offset in the packed file, and stands there row-major.
 LogicalResult checkPacking(ModuleOp module) {
   for (auto weight : module.getOps<WeightOp>()) {
     std::optional<PackingAttr> packing = weight.getPacking();
     if (packing && packing->getPanel() == 0)
       continue;
     InFlightDiagnostic diag =
-        weight.emitOpError() << "expected a row-major place in the packed file "
+        weight.emitOpError() << "expected a row-major packing "
                                 "(kvc-assign-packing{panel=0}), but got ";
     if (packing)
       return diag << "panels of " << packing->getPanel();

@@ -7,20 +7,20 @@ using namespace mlir;
 using namespace kvc;
 using namespace kvc::reference;
 
-Value reference::placeInStep(Emitter &b, Value sequences, Value n) {
+Value reference::indexInStep(Emitter &b, Value sequences, Value n) {
   Value sequence = tensor::ExtractOp::create(b, sequences, n);
-  return accumulate(b, n, index(b, 0), [&](Emitter &b, Value m, Value place) {
+  return accumulate(b, n, index(b, 0), [&](Emitter &b, Value m, Value count) {
     Value other = tensor::ExtractOp::create(b, sequences, m);
     Value same =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, other, sequence);
     Value one = arith::IndexCastUIOp::create(b, b.getIndexType(), same);
-    return Value(arith::AddIOp::create(b, place, one));
+    return Value(arith::AddIOp::create(b, count, one));
   });
 }
 
 namespace {
 
-// positions becomes lengths[sequences[n]] plus the place in the step.
+// positions becomes lengths[sequences[n]] plus the index in the step.
 struct LowerPositions : OpConversionPattern<PositionsOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -34,7 +34,7 @@ struct LowerPositions : OpConversionPattern<PositionsOp> {
                      [&](Emitter &b, Value n) -> Value {
                        Value sequence = extractIndex(b, sequences, n);
                        Value position = add(b, cache.length(b, sequence),
-                                            placeInStep(b, sequences, n));
+                                            indexInStep(b, sequences, n));
                        return arith::IndexCastOp::create(b, b.getI64Type(),
                                                          position);
                      }));

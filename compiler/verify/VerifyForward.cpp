@@ -217,7 +217,7 @@ LogicalResult ForwardVerifier::checkBlock(Block &block) {
 }
 
 // The logits' rows are those that the caller asked for; and lengths are the
-// runtime's: the step commits once, at its end.
+// runtime's: the step advances them once, at its end.
 LogicalResult ForwardVerifier::checkResults() {
   Operation *end = forward.getBody().front().getTerminator();
   if (rows.at(end->getOperand(ForwardResult::Logits)) != Rows::Outputs)
@@ -229,7 +229,7 @@ LogicalResult ForwardVerifier::checkResults() {
   auto advance = end->getOperand(ForwardResult::Cache).getDefiningOp<AdvanceOp>();
   if (advances == 1 && advance && advance->hasOneUse())
     return success();
-  return forward.emitError("expected @forward to commit its step by one "
+  return forward.emitError("expected @forward to end its step by one "
                            "kvc.advance of the cache that it returns, but got ")
          << advances << " of them" << (advances == 1 ? ", elsewhere" : "");
 }

@@ -37,7 +37,7 @@ struct RestartPositions
           b, op.getType(), reference::rowCount(b, sequences),
           [&](reference::Emitter &b, Value n) -> Value {
             return arith::IndexCastOp::create(
-                b, b.getI64Type(), reference::placeInStep(b, sequences, n));
+                b, b.getI64Type(), reference::indexInStep(b, sequences, n));
           }));
       op.erase();
     });

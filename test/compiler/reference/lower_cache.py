@@ -161,7 +161,7 @@ def main(folder, compiler):
     check_no_key(folder, compiler)
 
     order = "%order = arith.constant dense<[{}]> : tensor<3xi32>\n    %next = kvc.reorder %cache by %order : !cache, tensor<3xi32>"
-    # kvc-defer-commit would take an advance that comes last.
+    # kvc-defer-advance would take an advance that comes last.
     advance = """%a = kvc.advance %cache by %sequences : !cache, tensor<?xi32>
     %next = kvc.truncate %a sequence %2 to %17 : !cache"""
     updates = [

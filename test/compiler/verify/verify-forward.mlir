@@ -73,7 +73,7 @@ func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: 
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 8, key 4, value 4, f32, #kvc.contiguous>
 kvc.weight @table : tensor<5x4xf32> from "table"
-// expected-error@+1 {{expected @forward to commit its step by one kvc.advance of the cache that it returns, but got 0 of them}}
+// expected-error@+1 {{expected @forward to end its step by one kvc.advance of the cache that it returns, but got 0 of them}}
 func.func @forward(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %outputs: tensor<?xi64>, %cache: !cache) -> (tensor<?x5xf32>, !cache) {
   %x = kvc.embed %tokens in @table : tensor<?xi32> -> tensor<?x4xf32>
   %chosen = kvc.select %x rows %outputs : tensor<?x4xf32>, tensor<?xi64> -> tensor<?x4xf32>

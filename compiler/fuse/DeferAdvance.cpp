@@ -1,10 +1,10 @@
-// kvc-defer-commit: see Passes.td.
+// kvc-defer-advance: see Passes.td.
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 
 namespace kvc {
-#define GEN_PASS_DEF_DEFERCOMMIT
+#define GEN_PASS_DEF_DEFERADVANCE
 #include "compiler/Passes.h.inc"
 } // namespace kvc
 
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
-struct DeferCommit : kvc::impl::DeferCommitBase<DeferCommit> {
+struct DeferAdvance : kvc::impl::DeferAdvanceBase<DeferAdvance> {
   void runOnOperation() override {
     func::FuncOp forward = lookupForward(getOperation());
     if (!forward)

@@ -1,11 +1,11 @@
-// RUN: kvc-opt %s --kvc-defer-commit | FileCheck %s
+// RUN: kvc-opt %s --kvc-defer-advance | FileCheck %s
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.contiguous>
 
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: (%[[CACHE:[^:]*]]: !cache, %[[S:[^:]*]]: tensor<?xi32>)
 func.func @forward(%cache: !cache, %s: tensor<?xi32>) -> !cache {
-  // The step's commit goes; one inside of the step stays.
+  // The step's advance goes; one inside of the step stays.
   // CHECK-NEXT: %[[INSIDE:.*]] = kvc.advance %[[CACHE]] by %[[S]]
   // CHECK-NEXT: return %[[INSIDE]]
   %0 = kvc.advance %cache by %s : !cache, tensor<?xi32>
