@@ -73,7 +73,7 @@ private:
 
 } // namespace
 
-// The name of a model that a front end calls `name`. The system's libraries have
+// The name of a model that its file calls `name`. The system's libraries have
 // the shortest names (c, m, dl, rt); a rule without a look at the machine, since
 // the name is part of the identity.
 std::string Compilation::nameFor(const std::string &name) {
@@ -98,8 +98,8 @@ LogicalResult Compilation::load() {
     if (std::optional<std::string> weights = relativeWeights())
       setWeights((std::filesystem::path(options.model).parent_path() / *weights)
                      .string());
-    if (!options.name.empty())
-      module->setSymName(options.name);
+    if (auto name = module->getSymName(); name || !options.name.empty())
+      module->setSymName(nameFor(name.value_or("").str()));
     return success();
   }
   llvm::Expected<ModelSpec> spec = readModel(options.model);
