@@ -51,7 +51,8 @@ static float bfloatToFloat(uint16_t value) {
   return llvm::bit_cast<float>(uint32_t(value) << 16);
 }
 
-static void readQ8_0(const char *data, int64_t count, double *out) {
+template <typename Number>
+static void readQ8_0(const char *data, int64_t count, Number *out) {
   for (; count > 0; count -= blockElements, data += 34, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     const auto *q = reinterpret_cast<const int8_t *>(data + 2);
@@ -60,7 +61,8 @@ static void readQ8_0(const char *data, int64_t count, double *out) {
   }
 }
 
-static void readQ4_0(const char *data, int64_t count, double *out) {
+template <typename Number>
+static void readQ4_0(const char *data, int64_t count, Number *out) {
   for (; count > 0; count -= blockElements, data += 18, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     const auto *q = reinterpret_cast<const uint8_t *>(data + 2);
@@ -71,7 +73,8 @@ static void readQ4_0(const char *data, int64_t count, double *out) {
   }
 }
 
-static void readQ4_1(const char *data, int64_t count, double *out) {
+template <typename Number>
+static void readQ4_1(const char *data, int64_t count, Number *out) {
   for (; count > 0; count -= blockElements, data += 20, out += blockElements) {
     float d = halfToFloat(load<uint16_t>(data));
     float m = halfToFloat(load<uint16_t>(data + 2));
@@ -83,12 +86,13 @@ static void readQ4_1(const char *data, int64_t count, double *out) {
   }
 }
 
+template <typename Number>
 void dequantize(ElementType type, const char *data, int64_t count,
-                double *out) {
+                Number *out) {
   switch (type) {
   case ElementType::F64:
     for (int64_t i = 0; i < count; ++i)
-      out[i] = load<double>(data + 8 * i);
+      out[i] = Number(load<double>(data + 8 * i));
     return;
   case ElementType::F32:
     for (int64_t i = 0; i < count; ++i)
@@ -110,5 +114,7 @@ void dequantize(ElementType type, const char *data, int64_t count,
     return readQ4_1(data, count, out);
   }
 }
+template void dequantize(ElementType, const char *, int64_t, float *);
+template void dequantize(ElementType, const char *, int64_t, double *);
 
 } // namespace kvc

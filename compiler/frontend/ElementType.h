@@ -46,8 +46,9 @@ std::optional<ElementType> elementTypeNamed(llvm::StringRef name);
 
 // Reads `count` elements (whole blocks) that start at `data`, which need not
 // be aligned. Those of block formats are rounded to f32 as their format defines
-// them.
-void dequantize(ElementType type, const char *data, int64_t count, double *out);
+// them. Of the types, float holds all but F64's numbers exactly.
+template <typename Number>
+void dequantize(ElementType type, const char *data, int64_t count, Number *out);
 
 } // namespace kvc
 

@@ -65,8 +65,14 @@ Error TensorFile::check(StringRef name, ArrayRef<int64_t> shape) const {
   return Error::success();
 }
 
-Error TensorFile::read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-                       int64_t count, double *out) const {
+bool TensorFile::isFloat(StringRef name) const {
+  const Tensor *tensor = find(name);
+  return tensor && tensor->type != ElementType::F64;
+}
+
+template <typename Number>
+Error TensorFile::readAs(StringRef name, ArrayRef<int64_t> shape, int64_t first,
+                         int64_t count, Number *out) const {
   if (Error error = check(name, shape))
     return error;
   const Tensor *tensor = find(name);
@@ -82,5 +88,9 @@ Error TensorFile::read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
              tensor->data + first / info.elements * info.bytes, count, out);
   return Error::success();
 }
+template Error TensorFile::readAs(StringRef, ArrayRef<int64_t>, int64_t,
+                                  int64_t, float *) const;
+template Error TensorFile::readAs(StringRef, ArrayRef<int64_t>, int64_t,
+                                  int64_t, double *) const;
 
 } // namespace kvc

@@ -30,7 +30,14 @@ public:
   llvm::Expected<std::vector<int64_t>>
   shape(llvm::StringRef name) const override;
   llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                   int64_t first, int64_t count, double *out) const override;
+                   int64_t first, int64_t count, double *out) const override {
+    return readAs(name, shape, first, count, out);
+  }
+  llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                   int64_t first, int64_t count, float *out) const override {
+    return readAs(name, shape, first, count, out);
+  }
+  bool isFloat(llvm::StringRef name) const override;
 
   // Null where there is none.
   const Tensor *find(llvm::StringRef name) const;
@@ -44,6 +51,10 @@ public:
   void keep(std::unique_ptr<llvm::MemoryBuffer> mapping);
 
 private:
+  template <typename Number>
+  llvm::Error readAs(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                     int64_t first, int64_t count, Number *out) const;
+
   std::string filePath;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> mappings;
   llvm::StringMap<Tensor> tensors;

@@ -36,6 +36,10 @@ public:
   // of whole blocks.
   virtual llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                            int64_t first, int64_t count, double *out) const = 0;
+  // The same, rounded to nearest; `isFloat` says where nothing is rounded.
+  virtual llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                           int64_t first, int64_t count, float *out) const = 0;
+  virtual bool isFloat(llvm::StringRef name) const = 0;
 };
 
 // Opens "random:<seed>", a .safetensors file or a .gguf file (told by content,

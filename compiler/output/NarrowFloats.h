@@ -16,11 +16,12 @@ inline constexpr float kF16Overflow = 65520.0f;
 inline constexpr float kBF16Overflow = 0x1.ffp127f;
 
 // Whether each of `numbers`, rounded to `type`, is finite.
-inline bool fit(ElementType type, llvm::ArrayRef<double> numbers) {
+template <typename Number>
+bool fit(ElementType type, llvm::ArrayRef<Number> numbers) {
   // One branch for all of them, so that they are compared side by side.
   auto areBelow = [&](auto limit) {
     bool areAll = true;
-    for (double number : numbers)
+    for (Number number : numbers)
       areAll &= std::fabs(decltype(limit)(number)) < limit;
     return areAll;
   };

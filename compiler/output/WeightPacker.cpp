@@ -24,17 +24,13 @@ namespace {
 
 // One layer of one weight as the IR names it, read from the model's file. Every
 // number has been checked: the packed type can hold it.
-class LayerReader {
+template <typename Number> class LayerReader {
 public:
-  LayerReader(const WeightFile &file, WeightOp weight, int64_t layer,
+  LayerReader(const WeightFile &file, WeightOp weight, llvm::StringRef name,
               bool allowNonfinite)
       : file(file), weight(weight), layerShape(weight.getLayerShape()),
         type(elementTypeOf(weight.getWeightType().getElementType())),
-        allowNonfinite(allowNonfinite) {
-    name = weight.getSource().str();
-    size_t brace = name.find("{}");
-    if (brace != std::string::npos)
-      name.replace(brace, 2, std::to_string(layer));
+        allowNonfinite(allowNonfinite), name(name) {
     rows = layerShape[0];
     columns = layerShape.size() == 2 ? layerShape[1] : 1;
   }
@@ -43,7 +39,7 @@ public:
   llvm::Error open();
 
   // Row `row` (an element of a vector), in half order where heads are paired.
-  llvm::Error readRow(int64_t row, double *out);
+  llvm::Error readRow(int64_t row, Number *out);
 
 private:
   llvm::Error fail(const llvm::Twine &what) const {
@@ -68,10 +64,11 @@ private:
   std::string name;
   std::vector<int64_t> fileShape;
   int64_t rows, columns;
-  std::vector<double> whole; // a transposed tensor or a vector
+  std::vector<Number> whole; // a transposed tensor or a vector
 };
 
-llvm::Error LayerReader::open() {
+template <typename Number>
+llvm::Error LayerReader<Number>::open() {
   size_t rowAxis = weight.getTransposed() ? 1 : 0;
   if (!weight.getFirstRow()) {
     // The whole tensor is ours.
@@ -100,7 +97,8 @@ llvm::Error LayerReader::open() {
   return file.read(name, fileShape, 0, whole.size(), whole.data());
 }
 
-llvm::Error LayerReader::reject(double value, int64_t index) const {
+template <typename Number>
+llvm::Error LayerReader<Number>::reject(double value, int64_t index) const {
   std::vector<int64_t> at(fileShape.size());
   for (size_t axis = at.size(); axis-- != 0; index /= fileShape[axis])
     at[axis] = index % fileShape[axis];
@@ -114,7 +112,8 @@ llvm::Error LayerReader::reject(double value, int64_t index) const {
   return fail(message);
 }
 
-llvm::Error LayerReader::readRow(int64_t row, double *out) {
+template <typename Number>
+llvm::Error LayerReader<Number>::readRow(int64_t row, Number *out) {
   int64_t first = fileRow(row) * columns, stride = 1;
   if (whole.empty()) {
     if (llvm::Error error = file.read(name, fileShape, first, columns, out))
@@ -125,10 +124,10 @@ llvm::Error LayerReader::readRow(int64_t row, double *out) {
     for (int64_t c = 0; c != columns; ++c)
       out[c] = whole[first + c * stride];
   }
-  if (fit(type, llvm::ArrayRef(out, columns)))
+  if (fit(type, llvm::ArrayRef<Number>(out, columns)))
     return llvm::Error::success();
   for (int64_t c = 0; c != columns; ++c)
-    if (!fit(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
+    if (!fit<Number>(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
       return reject(out[c], first + c * stride);
   return llvm::Error::success();
 }
@@ -156,10 +155,11 @@ private:
 };
 
 // Stores `numbers`, rounded to `type`, `stride` elements apart.
-void store(ElementType type, llvm::ArrayRef<double> numbers, char *to,
+template <typename Number>
+void store(ElementType type, llvm::ArrayRef<Number> numbers, char *to,
            int64_t stride) {
   auto each = [&](auto round) {
-    for (double number : numbers) {
+    for (Number number : numbers) {
       auto rounded = round(number);
       std::memcpy(to, &rounded, sizeof(rounded));
       to += stride * sizeof(rounded);
@@ -169,11 +169,11 @@ void store(ElementType type, llvm::ArrayRef<double> numbers, char *to,
   case ElementType::F64:
     return each([](double x) { return x; });
   case ElementType::F32:
-    return each([](double x) { return float(x); });
+    return each([](Number x) { return float(x); });
   case ElementType::F16:
-    return each([](double x) { return toF16(float(x)); });
+    return each([](Number x) { return toF16(float(x)); });
   case ElementType::BF16:
-    return each([](double x) { return toBF16(float(x)); });
+    return each([](Number x) { return toBF16(float(x)); });
   case ElementType::Q8_0:
   case ElementType::Q4_0:
   case ElementType::Q4_1:
@@ -182,30 +182,46 @@ void store(ElementType type, llvm::ArrayRef<double> numbers, char *to,
   llvm_unreachable("the IR has no weights in blocks");
 }
 
-// Writes every layer of `weight` in its packed shape.
-llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
-                        bool allowNonfinite, DataWriter &writer) {
+// Writes one layer of `weight` in its packed shape.
+template <typename Number>
+llvm::Error writeLayer(LayerReader<Number> reader, WeightOp weight,
+                       DataWriter &writer) {
+  if (llvm::Error error = reader.open())
+    return error;
   ElementType type = elementTypeOf(weight.getWeightType().getElementType());
   int64_t bytes = infoOf(type).bytes;
   llvm::ArrayRef<int64_t> shape = weight.getLayerShape();
   int64_t rows = shape[0], columns = shape.size() == 2 ? shape[1] : 1;
   int64_t panel = std::max<int64_t>(weight.getPacking()->getPanel(), 1);
-  std::vector<double> row(columns);
+  std::vector<Number> row(columns);
   std::vector<char> block(columns * panel * bytes); // [columns][panel]
-  for (int64_t layer = 0; layer != weight.getLayers(); ++layer) {
-    LayerReader reader(file, weight, layer, allowNonfinite);
-    if (llvm::Error error = reader.open())
-      return error;
-    for (int64_t first = 0; first < rows; first += panel) {
-      // rows behind the last are zero
-      std::fill(block.begin(), block.end(), 0);
-      for (int64_t lane = 0; lane < std::min(panel, rows - first); ++lane) {
-        if (llvm::Error error = reader.readRow(first + lane, row.data()))
-          return error;
-        store(type, row, block.data() + lane * bytes, panel);
-      }
-      writer.bytes(block.data(), block.size());
+  for (int64_t first = 0; first < rows; first += panel) {
+    // rows behind the last are zero
+    std::fill(block.begin(), block.end(), 0);
+    for (int64_t lane = 0; lane < std::min(panel, rows - first); ++lane) {
+      if (llvm::Error error = reader.readRow(first + lane, row.data()))
+        return error;
+      store<Number>(type, row, block.data() + lane * bytes, panel);
     }
+    writer.bytes(block.data(), block.size());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
+                        bool allowNonfinite, DataWriter &writer) {
+  for (int64_t layer = 0; layer != weight.getLayers(); ++layer) {
+    std::string name = weight.getSource().str();
+    size_t brace = name.find("{}");
+    if (brace != std::string::npos)
+      name.replace(brace, 2, std::to_string(layer));
+    auto write = [&](auto number) {
+      return writeLayer(
+          LayerReader<decltype(number)>(file, weight, name, allowNonfinite),
+          weight, writer);
+    };
+    if (llvm::Error error = file.isFloat(name) ? write(float()) : write(double()))
+      return error;
   }
   return llvm::Error::success();
 }

@@ -27,26 +27,27 @@ static constexpr char spaceMark[] = "\xE2\x96\x81";
 
 // tokenizer.ggml.token_type: 1 normal, 2 unknown, 3 control, 4 user-defined,
 // 5 unused, 6 byte.
-static kvc_status readKind(const std::string &where, int32_t type,
-                           std::string_view spelling, TokenKind &kind) {
+static std::string indexed(const std::string &where, size_t index) {
+  return where + '[' + std::to_string(index) + ']';
+}
+
+static kvc_status readKind(const std::string &where, size_t index,
+                           int32_t type, std::string_view spelling,
+                           TokenKind &kind) {
   static constexpr TokenKind kinds[] = {TokenKind::Normal,  TokenKind::Special,
                                         TokenKind::Special, TokenKind::Added,
                                         TokenKind::Unused,  TokenKind::Byte};
   constexpr int32_t most = std::size(kinds);
   if (type < 1 || type > most)
     return fail(KVC_IO, "%s: expected a type from 1 to %d, but got %d",
-                where.c_str(), most, type);
+                indexed(where, index).c_str(), most, type);
   kind = kinds[type - 1];
   if (kind == TokenKind::Byte && spelledByte(spelling) < 0)
     return fail(KVC_IO,
                 "%s: expected a byte's token to be spelled like <0x0A>, but "
                 "got %s",
-                where.c_str(), quotedText(spelling).c_str());
+                indexed(where, index).c_str(), quotedText(spelling).c_str());
   return KVC_OK;
-}
-
-static std::string indexed(const std::string &where, size_t index) {
-  return where + '[' + std::to_string(index) + ']';
 }
 
 static kvc_status readVocabulary(const GgufMetadata &metadata,
@@ -59,18 +60,17 @@ static kvc_status readVocabulary(const GgufMetadata &metadata,
     return fail(KVC_IO, "%s: expected tokens, but there are none",
                 where.c_str());
   constexpr char typesKey[] = "tokenizer.ggml.token_type";
+  std::string typesAt = metadata.where(typesKey);
   KVC_TRY(metadata.read(typesKey, types));
   if (metadata.has(typesKey) && types.size() != spellings.size())
     return fail(KVC_IO,
                 "%s: expected one type for each of %zu tokens, but got "
                 "%zu",
-                metadata.where(typesKey).c_str(), spellings.size(),
-                types.size());
+                typesAt.c_str(), spellings.size(), types.size());
   for (size_t i = 0; i < spellings.size(); ++i) {
     TokenKind kind = TokenKind::Normal;
     if (!types.empty())
-      KVC_TRY(readKind(indexed(metadata.where(typesKey), i), types[i],
-                       spellings[i], kind));
+      KVC_TRY(readKind(typesAt, i, types[i], spellings[i], kind));
     KVC_TRY(vocabulary.add(where, spellings[i], static_cast<int64_t>(i), kind,
                            /*mayRepeat=*/true));
   }
