@@ -1,9 +1,10 @@
 // kvc-expand-math: see Passes.td.
 //
 // Every function is a reduction of the argument, one polynomial, and a scaling,
-// in a fixed order of operations that round the same everywhere. The
-// coefficients of exp, sin and cos are those of their Taylor series, which on
-// the reduced interval end below the last digit.
+// in a fixed order of operations that round the same everywhere. Coefficients are
+// fitted (ExpandPolynomials.inc) or those of the Taylor series, which on the reduced
+// interval end below the last digit. How near each function comes is measured by
+// test/compiler/cpu/expand_math.py.
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,7 +24,7 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
-#include "compiler/cpu/ExpandErfc.inc"
+#include "compiler/cpu/ExpandPolynomials.inc"
 
 // Arithmetic on scalars or vectors like `example`, of f32 or f64.
 struct FloatBuilder : ImplicitLocOpBuilder {
@@ -79,59 +80,64 @@ struct FloatBuilder : ImplicitLocOpBuilder {
     return sum;
   }
 
-  // The nearest integer to x as a float and as an integer, for |x| < 2^22 or
-  // 2^51: adding 1.5 * 2^(bits of the mantissa) leaves it in the last bits.
-  std::pair<Value, Value> nearest(Value x) {
-    double magic = wide ? 0x1.8p52 : 0x1.8p23;
-    Value shifted = add(x, number(magic));
-    Value rounded = sub(shifted, number(magic));
-    Value asInteger =
-        arith::SubIOp::create(*this, bits(shifted), bits(number(magic)));
-    return {rounded, asInteger};
+  // The nearest integer n to x * factor, as a float, and an integer whose last bits
+  // (9 or 12) are those of n + bias, for |n| < 2^22 or 2^51: adding 1.5 * 2^(bits of
+  // the mantissa) moves it there.
+  std::pair<Value, Value> nearest(Value x, double factor, int64_t bias = 0) {
+    Value magic = number((wide ? 0x1.8p52 : 0x1.8p23) + double(bias));
+    Value shifted =
+        factor == 1.0 ? add(x, magic) : fma(x, number(factor), magic);
+    return {sub(shifted, magic), bits(shifted)};
   }
 
-  // 2^n for integers n of normal results.
-  Value powerOfTwo(Value n) {
-    Value biased =
-        arith::AddIOp::create(*this, n, integer(wide ? 1023 : 127));
-    return fromBits(
-        arith::ShLIOp::create(*this, biased, integer(wide ? 52 : 23)));
+  // x between the bounds; NaN stays.
+  Value clamp(Value x, double low, double high) {
+    Value least = number(low), most = number(high);
+    x = select(compare(arith::CmpFPredicate::OGT, least, x), least, x);
+    return select(compare(arith::CmpFPredicate::OLT, most, x), most, x);
   }
 };
 
-// Taylor coefficients of exp: 1/0!, 1/1!, ..., 1/degree!.
-SmallVector<double> inverseFactorials(int degree) {
-  SmallVector<double> result{1.0};
-  for (int i = 1; i <= degree; ++i)
-    result.push_back(result.back() / i);
-  return result;
+// The one primitive of every exponential:
+//   2^(x * factor) = 2^n 2^r,  n the nearest integer to x * factor,  |r| <= 1/2,
+// for `factor` in two parts, the first in the type's digits. A factor of 1 leaves r
+// exact.
+//
+// The power is applied in two halves, of which only the last multiplication rounds,
+// so that results are right down to the denormals and up to infinity.
+Value expandPower(FloatBuilder &b, Value x, double factor, double factorLow) {
+  int64_t exponentBias = b.wide ? 1023 : 127;
+  auto [n, biased] = b.nearest(x, factor, 2 * exponentBias);
+  Value r = factor == 1.0 ? b.sub(x, n)
+                          : b.fma(x, b.number(factor), arith::NegFOp::create(b, n));
+  if (factorLow)
+    r = b.fma(x, b.number(factorLow), r);
+
+  SmallVector<double> taylor{1.0}; // (ln 2)^i / i!
+  for (int i = 1; i <= 13; ++i)
+    taylor.push_back(taylor.back() * 0.69314718055994530942 / i);
+  Value p = b.polynomial(r, b.wide ? ArrayRef(taylor) : ArrayRef(kExp2F32));
+
+  // n + 2 * bias = (h + bias) + (n - h + bias), h = floor(n / 2): exponents of two
+  // numbers, in the last bits of integers whose others are shifted out.
+  Value mantissa = b.integer(b.wide ? 52 : 23);
+  Value half = arith::ShRUIOp::create(b, biased, b.integer(1));
+  for (Value exponent : {half, arith::SubIOp::create(b, biased, half).getResult()})
+    p = b.mul(p, b.fromBits(arith::ShLIOp::create(b, exponent, mantissa)));
+  return p;
 }
 
-// exp(x) = 2^n exp(r) with n the nearest integer to x / ln 2 and
-// |r| <= (ln 2) / 2, where the series ends after r^7 (f32) or r^13 (f64). The
-// power is applied in two halves, so that results are right down to the
-// denormals and up to infinity.
-Value expandExp(FloatBuilder &b, Value x) {
+Value expandExp2(FloatBuilder &b, Value x) {
   // Beyond these the result is 0 or infinity all the same.
-  Value low = b.number(b.wide ? -746.0 : -104.0);
-  Value high = b.number(b.wide ? 710.0 : 89.0);
-  Value in = b.select(b.compare(arith::CmpFPredicate::OGT, x, low), x, low);
-  in = b.select(b.compare(arith::CmpFPredicate::OLT, in, high), in, high);
+  x = b.wide ? b.clamp(x, -1076.0, 1024.0) : b.clamp(x, -151.0, 128.0);
+  return expandPower(b, x, 1.0, 0.0);
+}
 
-  auto [n, integer] = b.nearest(b.mul(in, b.number(1.4426950408889634074)));
-  // ln 2 in two parts, the first with few enough digits that n times it is
-  // exact.
-  double ln2High = b.wide ? 0x1.62e42fefa38p-1 : 0x1.62e4p-1;
-  double ln2Low = b.wide ? 0x1.ef35793c7673p-45 : 0x1.7f7d1cf79abcap-20;
-  Value minusN = arith::NegFOp::create(b, n);
-  Value r = b.fma(minusN, b.number(ln2High), in);
-  r = b.fma(minusN, b.number(ln2Low), r);
-  Value p = b.polynomial(r, inverseFactorials(b.wide ? 13 : 7));
-
-  Value half = arith::ShRSIOp::create(b, integer, b.integer(1));
-  Value rest = arith::SubIOp::create(b, integer, half);
-  Value result = b.mul(b.mul(p, b.powerOfTwo(half)), b.powerOfTwo(rest));
-  return b.select(b.compare(arith::CmpFPredicate::UNO, x, x), x, result);
+// 2^(x log2 e)
+Value expandExp(FloatBuilder &b, Value x) {
+  x = b.wide ? b.clamp(x, -746.0, 710.0) : b.clamp(x, -104.0, 89.0);
+  return b.wide ? expandPower(b, x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56)
+                : expandPower(b, x, 0x1.715476p+0, 0x1.4ae0bf85ddf44p-26);
 }
 
 // erfc(z) = exp(-z^2) t Q(2t - 1) with t = 2 / (2 + z) for z >= 0, and
@@ -153,7 +159,7 @@ Value expandErfc(FloatBuilder &b, Value x) {
 // good to the last digits for |x| < 2^30. The quadrant q mod 4 chooses series
 // and sign; cos(x) = sin(x + pi/2).
 Value expandSine(FloatBuilder &b, Value x, bool cosine) {
-  auto [q, quadrant] = b.nearest(b.mul(x, b.number(0.63661977236758134308)));
+  auto [q, quadrant] = b.nearest(x, 0.63661977236758134308);
   Value minusQ = arith::NegFOp::create(b, q);
   Value r = b.fma(minusQ, b.number(0x1.921fb54442d18p+0), x);
   r = b.fma(minusQ, b.number(0x1.1a62633145c07p-54), r);
@@ -205,6 +211,7 @@ struct ExpandMath : kvc::impl::ExpandMathBase<ExpandMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Expand<math::ExpOp>>(&getContext(), expandExp);
+    patterns.add<Expand<math::Exp2Op>>(&getContext(), expandExp2);
     patterns.add<Expand<math::ErfcOp>>(&getContext(), expandErfc);
     patterns.add<Expand<math::SinOp>>(
         &getContext(), +[](FloatBuilder &b, Value x) {

@@ -11,7 +11,7 @@ inline constexpr llvm::StringLiteral kCompilerVersion =
 
 // Changes whenever the bits of a result may: the order of a reduction, a
 // polynomial, the tile of attention. test/end-to-end/golden.txt has digests of them.
-inline constexpr int kNumericsVersion = 1;
+inline constexpr int kNumericsVersion = 2;
 
 } // namespace kvc
 

@@ -5,13 +5,13 @@
 
 // Only arithmetic is left, multiply-adds that are fused by name, and the same for
 // a scalar and for lanes.
-// CHECK-NOT: math.{{exp|erfc|sin|cos}}
+// CHECK-NOT: math.{{exp|exp2|erfc|sin|cos}} 
 // CHECK-LABEL: func.func @exp_f32
 // CHECK: math.fma {{.*}} : f32
-// CHECK: arith.shrsi {{.*}} : i32
+// CHECK: arith.shrui {{.*}} : i32
 // CHECK-LABEL: func.func @exp_lanes
 // CHECK: math.fma {{.*}} : vector<16xf64>
-// CHECK: arith.shrsi {{.*}} : vector<16xi64>
+// CHECK: arith.shrui {{.*}} : vector<16xi64>
 func.func @exp_f32(%x: f32) -> f32 {
   %y = math.exp %x : f32
   return %y : f32
@@ -19,6 +19,16 @@ func.func @exp_f32(%x: f32) -> f32 {
 func.func @exp_lanes(%x: vector<16xf64>) -> vector<16xf64> {
   %y = math.exp %x : vector<16xf64>
   return %y : vector<16xf64>
+}
+
+// A power of two's argument is its own reduction: no product before the polynomial.
+// CHECK-LABEL: func.func @exp2
+// CHECK-COUNT-6: math.fma
+// CHECK-NOT: math.{{fma|exp2}}
+// CHECK: return
+func.func @exp2(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.exp2 %x : vector<16xf32>
+  return %y : vector<16xf32>
 }
 
 // CHECK-LABEL: func.func @erfc
