@@ -77,7 +77,7 @@ report("epsilon", identity(edited("epsilon", lambda s: s["norm"].update(epsilon=
 report("name", identity(edited("name", lambda s: s.update(name="other"))))
 report("activation", identity(edited("activation", lambda s: s.update(activation="relu"))))
 for option in ("--cache=f32", "--cache=paged<16>", "--weights=f32", "--capacity=159", "--emit=reference",
-               "--numerics-version=2"):
+               "--numerics-version=0"):
     report(option, identity(spec, option))
 pages = [identity(spec, f"--cache=paged<{size}>") for size in (16, 32)]
 report("pages of another size", pages[1], than=pages[0])
