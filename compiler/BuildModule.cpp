@@ -1,5 +1,5 @@
-// Builds the kvc module of a model: weights, one function for the layer, and
-// `@forward`, which loops over the layers.
+// Builds the kvc module of a model: weights, one function for each kind of layer,
+// and `@forward`, which loops over the layers.
 #include "compiler/BuildModule.h"
 #include "compiler/ElementTypes.h"
 #include "compiler/ForwardSignature.h"
@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <set>
 
 using namespace mlir;
 using namespace kvc;
@@ -70,13 +71,22 @@ private:
   Value linear(Value x, const WeightSpec &weight,
                const std::optional<WeightSpec> &bias, Value layer);
   Value rotary(Value x, Value positions);
-  void buildLayer();
+  std::string layerName(int64_t window);
+  void buildLayer(int64_t window);
+  // x and the cache, as they go from layer to layer.
+  using State = SmallVector<Value>;
+  Value layerAt(Value base, int64_t offset);
+  State loop(Value from, Value to, int64_t step, const State &state,
+             function_ref<State(Value layer, const State &)> body);
+  State decode(Value base, int64_t offset, ArrayRef<int64_t> windows, State state);
+  State decodeAll(const State &state);
   void buildForward();
 
   const ModelSpec &spec;
   ImplicitLocOpBuilder b;
   Type arithmetic, weightType;
   CacheType cache;
+  Value positions, sequences; // of @forward
 };
 
 // Matrices are stored as the command line asks; vectors, which are small, in
@@ -167,13 +177,20 @@ Value ModuleBuilder::rotary(Value x, Value positions) {
                           b.getF64FloatAttr(spec.rotary.theta), divisors);
 }
 
+// A model of one kind of layer calls it so.
+std::string ModuleBuilder::layerName(int64_t window) {
+  if (llvm::all_equal(spec.windows))
+    return "layer";
+  return window ? "sliding_layer" : "full_layer";
+}
+
 // One layer: x += attention(norm(x)); x += feed_forward(norm(x)).
-void ModuleBuilder::buildLayer() {
+void ModuleBuilder::buildLayer(int64_t window) {
   auto type = b.getFunctionType(
       {b.getIndexType(), rows(spec.width), perToken(b.getI64Type()),
        perToken(b.getI32Type()), cache},
       {rows(spec.width), cache});
-  auto function = func::FuncOp::create(b, "layer", type);
+  auto function = func::FuncOp::create(b, layerName(window), type);
   function.setPrivate();
   OpBuilder::InsertionGuard guard(b);
   Block *entry =
@@ -194,7 +211,8 @@ void ModuleBuilder::buildLayer() {
   as("attended");
   Value attended =
       AttendOp::create(b, q.getType(), q, next, layer, positions, sequences,
-                       b.getF64FloatAttr(spec.attentionScale));
+                       b.getF64FloatAttr(spec.attentionScale),
+                       window ? b.getI64IntegerAttr(window) : IntegerAttr());
   Value o = as("o").linear(attended, spec.output, spec.outputBias, layer);
   as("x_attended");
   x = arith::AddFOp::create(b, x, o);
@@ -221,6 +239,73 @@ void ModuleBuilder::buildLayer() {
   func::ReturnOp::create(b, ValueRange{x, next});
 }
 
+Value ModuleBuilder::layerAt(Value base, int64_t offset) {
+  if (base && offset == 0)
+    return base;
+  as(offset == 0 ? "first" : offset == spec.layers ? "layers" : "offset");
+  Value constant = arith::ConstantIndexOp::create(b, offset);
+  if (!base)
+    return constant;
+  as("layer");
+  return arith::AddIOp::create(b, base, constant);
+}
+
+ModuleBuilder::State
+ModuleBuilder::loop(Value from, Value to, int64_t step, const State &state,
+                    function_ref<State(Value, const State &)> body) {
+  as(step == 1 ? "one" : "period");
+  Value distance = arith::ConstantIndexOp::create(b, step);
+  as("decoded");
+  auto loop = scf::ForOp::create(b, from, to, distance, state);
+  nameArguments(loop.getBody(), {"layer", "x", "cache"});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(
+      b, body(loop.getInductionVar(), State(loop.getRegionIterArgs())));
+  return State(loop.getResults());
+}
+
+// Decodes the layers from `base` + `offset` on, which have these windows: in a loop
+// those of one kind that follow each other. Without a base it is 0.
+ModuleBuilder::State ModuleBuilder::decode(Value base, int64_t offset,
+                                           ArrayRef<int64_t> windows,
+                                           State state) {
+  while (!windows.empty()) {
+    int64_t window = windows.front();
+    auto call = [&](Value layer, const State &state) {
+      as("y");
+      auto op = func::CallOp::create(
+          b, layerName(window), TypeRange{rows(spec.width), cache},
+          ValueRange{layer, state[0], positions, sequences, state[1]});
+      return State(op.getResults());
+    };
+    int64_t count =
+        windows.take_while([&](int64_t w) { return w == window; }).size();
+    Value first = layerAt(base, offset);
+    state = count == 1 ? call(first, state)
+                       : loop(first, layerAt(base, offset + count), 1, state, call);
+    windows = windows.drop_front(count);
+    offset += count;
+  }
+  return state;
+}
+
+// Decodes all layers: kinds that return periodically in a loop over the periods.
+ModuleBuilder::State ModuleBuilder::decodeAll(const State &state) {
+  ArrayRef<int64_t> windows = spec.windows;
+  int64_t period = 1, layers = windows.size();
+  while (windows.drop_front(period) != windows.drop_back(period))
+    ++period;
+  int64_t whole = layers / period * period;
+  if (period == 1 || whole == period)
+    return decode({}, 0, windows, state);
+  State decoded = loop(layerAt({}, 0), layerAt({}, whole), period, state,
+                       [&](Value base, const State &state) {
+                         return decode(base, 0, windows.take_front(period), state);
+                       });
+  return decode({}, whole, windows.drop_front(whole), decoded);
+}
+
 // tokens, sequences, outputs, cache -> logits of the rows `outputs`, cache.
 void ModuleBuilder::buildForward() {
   auto type = b.getFunctionType({perToken(b.getI32Type()),
@@ -232,12 +317,12 @@ void ModuleBuilder::buildForward() {
   Block *entry =
       addEntry(function, {"tokens", "sequences", "outputs", "cache"});
   Value tokens = entry->getArgument(ForwardArgument::Tokens),
-        sequences = entry->getArgument(ForwardArgument::Sequences),
         outputs = entry->getArgument(ForwardArgument::Outputs),
         before = entry->getArgument(ForwardArgument::Cache);
 
+  sequences = entry->getArgument(ForwardArgument::Sequences);
   as("positions");
-  Value positions =
+  positions =
       PositionsOp::create(b, perToken(b.getI64Type()), before, sequences);
   as("x");
   Value x =
@@ -250,31 +335,12 @@ void ModuleBuilder::buildForward() {
     x = arith::AddFOp::create(b, x, p);
   }
 
-  as("first");
-  Value first = arith::ConstantIndexOp::create(b, 0);
-  as("layers");
-  Value count = arith::ConstantIndexOp::create(b, spec.layers);
-  as("one");
-  Value one = arith::ConstantIndexOp::create(b, 1);
-  as("decoded");
-  auto loop = scf::ForOp::create(b, first, count, one, ValueRange{x, before});
-  nameArguments(loop.getBody(), {"layer", "x", "cache"});
-  {
-    as("y");
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    auto call = func::CallOp::create(
-        b, "layer", TypeRange{rows(spec.width), cache},
-        ValueRange{loop.getInductionVar(), loop.getRegionIterArg(0), positions,
-                   sequences, loop.getRegionIterArg(1)});
-    scf::YieldOp::create(b, call.getResults());
-  }
+  State decoded = decodeAll({x, before});
   as("after");
-  Value after = AdvanceOp::create(b, cache, loop.getResult(1), sequences);
+  Value after = AdvanceOp::create(b, cache, decoded[1], sequences);
 
   as("chosen");
-  Value chosen =
-      SelectOp::create(b, rows(spec.width), loop.getResult(0), outputs);
+  Value chosen = SelectOp::create(b, rows(spec.width), decoded[0], outputs);
   Value h = as("h").norm(chosen, spec.finalNorm, spec.finalNormBias, Value());
   Value logits = as("logits").linear(h, spec.head ? *spec.head : spec.tokenEmbedding,
                         spec.headBias, Value());
@@ -286,7 +352,8 @@ OwningOpRef<ModuleOp> ModuleBuilder::build() {
   (*module)->setAttr(kWeightsAttr, b.getStringAttr(spec.weights));
   b.setInsertionPointToStart(module->getBody());
   declareAll();
-  buildLayer();
+  for (int64_t window : std::set<int64_t>(spec.windows.begin(), spec.windows.end()))
+    buildLayer(window);
   buildForward();
   return module;
 }

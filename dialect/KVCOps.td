@@ -418,8 +418,9 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
     For each token n and query head h, with g the KV head of h:
     `result[n, h] = sum_p softmax_p(scale * queries[n, h] . key[p]) * value[p]`
     over the positions p <= positions[n] of `sequences[n]` in `layer`'s KV head
-    g. A query sees a key iff its position is not later than the query's; one
-    that sees none, at a position below 0, gives zeros.
+    g. A query sees a key iff its position is not later than the query's; with a
+    `window` w the last w of these alone, positions[n] - w < p <= positions[n].
+    One that sees none, at a position below 0, gives zeros.
 
     Keys are walked in tiles of 64 positions that are aligned to absolute
     position, so that the result doesn't depend on how the prompt was cut.
@@ -430,18 +431,20 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
     - C2: key and value widths of the cache are equal.
     - C3: queries, positions and sequences have one number of rows.
     - C4: the scale is above 0 and finite, also in f32.
+    - C5: a window is above 0.
 
     ```mlir
-    %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 window 512 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     ```
   }];
   let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache, Index:$layer,
                        KVC_Positions:$positions, KVC_Sequences:$sequences,
-                       KVC_PositiveAttr:$scale);
+                       KVC_PositiveAttr:$scale,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
     $queries `to` $cache `layer` $layer `at` $positions `of` $sequences
-    `scale` $scale attr-dict `:` type($queries) `,` type($cache) `,`
+    `scale` $scale (`window` $window^)? attr-dict `:` type($queries) `,` type($cache) `,`
     type($positions) `,` type($sequences)
   }];
   let hasVerifier = 1;

@@ -23,7 +23,9 @@ struct HeadKernel {
   Value queries, output;           // [N, heads * width]
   Value token, column;             // where the head's query and result stand
   Value layer, kvHead, sequence, position;
+  Value first;                     // it sees [first, position], or nothing
   double scale;
+  bool window;
   Value weights;                   // scratch: [64] of softmax weights
   Value sums;                      // scratch: the weighted sum, padded
 
@@ -31,14 +33,15 @@ struct HeadKernel {
 
 private:
   int64_t width() const { return cache.type.getKeyWidth(); }
+  Value groupOf(Value at) { return b.mul(b.divFloor(at, kLanes), kLanes); }
   SmallVector<Value> scores(Value tile);
   void accumulate(Value tile, Value correction);
 };
 } // namespace
 
-// The scaled scores of the tile's 4 groups, -inf behind the position.
+// The scaled scores of the tile's 4 groups, -inf where a key isn't seen.
 SmallVector<Value> HeadKernel::scores(Value tile) {
-  Value lastGroup = b.mul(b.divFloor(position, kLanes), kLanes);
+  Value lastGroup = groupOf(position);
   SmallVector<Value> pages, inPages, state;
   for (int64_t g = 0; g != kGroups; ++g) {
     // A group that lies wholly behind the position is not read: it may lie
@@ -70,6 +73,12 @@ SmallVector<Value> HeadKernel::scores(Value tile) {
     Value seen = arith::CmpIOp::create(
         b, arith::CmpIPredicate::ult, inTile,
         vector::BroadcastOp::create(b, indices, visible));
+    if (window) {
+      Value from = vector::BroadcastOp::create(b, indices, b.sub(first, tile));
+      seen = arith::AndIOp::create(
+          b, seen,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, inTile, from));
+    }
     state[g] = arith::SelectOp::create(
         b, seen, scaled, b.splat(-std::numeric_limits<double>::infinity()));
   }
@@ -88,12 +97,16 @@ void HeadKernel::accumulate(Value tile, Value correction) {
         b, b.loadLanes(sums, b.index(offset)), b.splat(correction)));
 
   Value end = b.min(b.add(position, 1), b.add(tile, kTile));
-  state = b.forLoop("group", tile, end, kLanes, state, [&](Value group, ValueRange outer) {
+  Value start = window ? arith::MaxUIOp::create(b, tile, groupOf(first)) : tile;
+  state = b.forLoop("group", start, end, kLanes, state, [&](Value group, ValueRange outer) {
     Value page = cache.page(b, sequence, group);
     Value inPage = cache.inPage(b, group);
     Value count = b.min(b.sub(end, group), kLanes);
+    Value from = b.index(0);
+    if (window)
+      from = arith::MaxSIOp::create(b, b.sub(first, group), from);
     return b.forLoop(
-        "i", b.index(0), count, 1, outer, [&](Value i, ValueRange inner) {
+        "i", from, count, 1, outer, [&](Value i, ValueRange inner) {
           Value at =
               layout.emitValueIndex(b, b.getLoc(), cache.type, layer, kvHead,
                                     b.add(inPage, i), b.index(0));
@@ -120,7 +133,7 @@ void HeadKernel::emit() {
   };
   // state: the largest score so far, and the sum of weights, lane by lane
   SmallVector<Value> last = b.forLoop(
-      "tile", b.index(0), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
+      "tile", b.mul(b.divFloor(first, kTile), kTile), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
       [&](Value tile, ValueRange state) -> SmallVector<Value> {
         SmallVector<Value> s = scores(tile);
         Value largest =
@@ -157,7 +170,7 @@ void HeadKernel::emit() {
 
 void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
                      Value layer, Value positions, Value sequences,
-                     double scale, Value output) {
+                     double scale, std::optional<int64_t> window, Value output) {
   int64_t width = cache.type.getKeyWidth(), kvHeads = cache.type.getKvHeads();
   int64_t group = b.widthOf(queries) / width / kvHeads;
   auto scratch = [&](int64_t size) -> Value {
@@ -170,6 +183,9 @@ void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
     Value kvHead = b.named("kv_head", b.rem(task, kvHeads));
     Value position =
         b.named("position", b.toIndex(memref::LoadOp::create(b, positions, token)));
+    Value first = b.index(0);
+    if (window)
+      first = b.named("first", arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.index(*window)), first));
     Value sequence =
         b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, token)));
     Value weights = b.named("weights", scratch(kTile));
@@ -179,7 +195,7 @@ void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
       HeadKernel{b,      cache,    cache.type.getLayoutInterface(),
                  queries, output,  token,
                  b.mul(head, width), layer, kvHead,
-                 sequence, position, scale,
+                 sequence, position, first, scale, window.has_value(),
                  weights, sums}
           .emit();
     });

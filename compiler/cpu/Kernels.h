@@ -68,7 +68,8 @@ void emitAppend(KernelBuilder &b, const CacheBuffers &cache, mlir::Value keys,
                 mlir::Value sequences);
 void emitAttend(KernelBuilder &b, const CacheBuffers &cache,
                 mlir::Value queries, mlir::Value layer, mlir::Value positions,
-                mlir::Value sequences, double scale, mlir::Value output);
+                mlir::Value sequences, double scale,
+                std::optional<int64_t> window, mlir::Value output);
 
 } // namespace kvc
 

@@ -195,6 +195,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         emitAttend(b, cache, buffer(o.getQueries()),
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
+                   o.getWindow(),
                    allocate(b, o.getResult(), o.getQueries()));
         return success();
       })

@@ -42,10 +42,13 @@ void readGeometry(Fields &fields, const GeometryNames &names, ModelSpec &spec,
     spec.vocab = fields.size(names.vocab);
   spec.width = fields.size(names.width);
   spec.layers = fields.size(names.layers);
-  if (spec.layers > maxLayers)
+  if (spec.layers > maxLayers) {
     fields.fail(names.layers, "expected at most " + Twine(maxLayers) +
                                   " layers, but got " + Twine(spec.layers));
+    spec.layers = 1; // safe to go on computing with
+  }
   readHeads(fields, names, spec);
+  spec.windows.assign(spec.layers, 0);
   spec.hidden = fields.size(names.hidden, defaultHidden);
   spec.context = fields.size(names.context);
 
@@ -60,6 +63,31 @@ void readGeometry(Fields &fields, const GeometryNames &names, ModelSpec &spec,
     fields.fail(names.width, "expected at most 2^56 weights in all, but got "
                              "more with this width (" +
                                  Twine(spec.width) + ")");
+}
+
+StringRef layerType(int64_t window) {
+  return window ? "sliding_attention" : "full_attention";
+}
+
+void readWindows(Fields &fields, int64_t window,
+                 function_ref<bool(int64_t)> slides, ModelSpec &spec) {
+  std::vector<bool> sliding;
+  for (int64_t layer = 0; layer < spec.layers; ++layer)
+    sliding.push_back(slides(layer));
+  if (fields.has("layer_types")) {
+    const json::Array *types = fields.any("layer_types").getAsArray();
+    bool valid = types && types->size() == sliding.size();
+    for (size_t layer = 0; valid && layer < types->size(); ++layer) {
+      sliding[layer] = (*types)[layer] == layerType(1);
+      valid = sliding[layer] || (*types)[layer] == layerType(0);
+    }
+    if (!valid)
+      fields.expected("layer_types",
+                      layerType(0) + " or " + layerType(1) + " for each of " +
+                          Twine(spec.layers) + " layers");
+  }
+  for (int64_t layer = 0; layer < spec.layers; ++layer)
+    spec.windows[layer] = sliding[layer] && window < spec.context ? window : 0;
 }
 
 void readLlama3Scaling(Fields &fields, const Llama3Names &names,

@@ -21,6 +21,15 @@ struct GeometryNames {
 void readGeometry(Fields &fields, const GeometryNames &names, ModelSpec &spec,
                   std::optional<int64_t> defaultHidden = {});
 
+// The kind of a layer with this window, as `layer_types` names it.
+llvm::StringRef layerType(int64_t window);
+
+// Reads `layer_types`, where it is given, and sets the windows of `spec`: `window`,
+// in those layers that it says; without it, in those that `slides` says. A window
+// that holds the whole context is none.
+void readWindows(Fields &fields, int64_t window,
+                 llvm::function_ref<bool(int64_t layer)> slides, ModelSpec &spec);
+
 // The "llama3" scaling (Llama 3.1), its parameters named by each format.
 struct Llama3Names {
   llvm::StringRef factor, lowFactor, highFactor, originalContext;

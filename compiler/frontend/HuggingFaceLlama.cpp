@@ -1,5 +1,6 @@
 // What config.json says of Llama and of what is Llama by another name: Mistral
-// without a window, and Qwen2 (biases of query, key and value).
+// (a sliding window), and Qwen2 (biases of query, key and value; a window in some
+// layers).
 #include "compiler/frontend/FrontEnds.h"
 #include "compiler/frontend/Geometry.h"
 #include "compiler/frontend/Weights.h"
@@ -58,33 +59,35 @@ static void readRotary(Fields &config, ModelSpec &spec) {
   readScaling(nested, /*typeNeeded=*/!parameters, spec.rotary);
 }
 
-// All layers must attend to all positions that the model was made for.
-static void requireFullAttention(Fields &config, StringRef modelType,
-                                 const ModelSpec &spec) {
-  if (config.has("layer_types")) {
-    json::Array full;
-    for (int64_t layer = 0; layer < spec.layers; ++layer)
-      full.push_back("full_attention");
-    config.require("layer_types", std::move(full));
-  }
-  if (modelType == "qwen2" && !config.flag("use_sliding_window", false)) {
+// Mistral's window is every layer's, Qwen2's those layers' that layer_types says,
+// or of the layers from max_window_layers on; Llama has none.
+static void readWindow(Fields &config, StringRef modelType, ModelSpec &spec) {
+  bool qwen2 = modelType == "qwen2";
+  int64_t slides = 0; // every layer's
+  if (qwen2 && !config.flag("use_sliding_window", false))
     config.ignore({"sliding_window", "max_window_layers"});
-    return;
-  }
-  // Qwen2's layers from this one on have the window.
-  if (modelType == "qwen2" &&
-      config.size("max_window_layers") >= spec.layers) {
-    config.ignore({"sliding_window"});
-    return;
-  }
   // Absent, Mistral's is 4096.
-  if (modelType == "mistral" && !config.given("sliding_window"))
+  else if (modelType == "mistral" && !config.given("sliding_window"))
     config.expected("sliding_window", "a number or null");
-  if (config.has("sliding_window") &&
-      config.size("sliding_window") < spec.context)
-    config.expected("sliding_window",
-                    "null or at least max_position_embeddings (" +
-                        Twine(spec.context) + ")");
+  else if (config.has("sliding_window")) {
+    int64_t window = config.size("sliding_window");
+    if (modelType == "llama" && window < spec.context)
+      return config.expected("sliding_window",
+                             "null or at least max_position_embeddings (" +
+                                 Twine(spec.context) + ")");
+    if (qwen2) {
+      int64_t first = config.size("max_window_layers");
+      return readWindows(config, window,
+                         [&](int64_t layer) { return layer >= first; }, spec);
+    }
+    if (modelType == "mistral")
+      slides = window;
+    if (slides < spec.context)
+      spec.windows.assign(spec.layers, slides);
+  }
+  if (config.has("layer_types"))
+    config.require("layer_types", std::vector<std::string>(
+                                      spec.layers, layerType(slides).str()));
 }
 
 static void readWeights(Fields &config, StringRef modelType, ModelSpec &spec) {
@@ -131,7 +134,7 @@ void readLlamaConfig(Fields &config, StringRef modelType, ModelSpec &spec) {
   spec.normEpsilon = config.positive("rms_norm_eps");
   spec.activation = readHuggingFaceActivation(config, "hidden_act");
   readRotary(config, spec);
-  requireFullAttention(config, modelType, spec);
+  readWindow(config, modelType, spec);
   readWeights(config, modelType, spec);
 }
 

@@ -61,6 +61,8 @@ struct ModelSpec {
   ActivationKind activation = ActivationKind::SiLU;
   bool gated = true;
   double attentionScale = 0; // usually 1/sqrt(headDim)
+  // Keys that a query sees in each layer, its own and those before; 0: all.
+  std::vector<int64_t> windows;
 
   // What the file asks for; the command line may override both.
   std::string arithmetic = "f32"; // "f64" or "f32"

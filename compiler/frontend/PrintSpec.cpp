@@ -1,6 +1,8 @@
+#include "compiler/frontend/Geometry.h"
 #include "compiler/frontend/ModelSpec.h"
 #include "compiler/frontend/TensorFile.h"
 #include "compiler/frontend/Weights.h"
+#include <algorithm>
 #include <charconv>
 
 using namespace llvm;
@@ -53,6 +55,17 @@ static void printPositions(const ModelSpec &spec, raw_ostream &os) {
   os << "\n";
 }
 
+// In the words of the formats that have windows.
+static void printWindows(const ModelSpec &spec, raw_ostream &os) {
+  int64_t window = *std::max_element(spec.windows.begin(), spec.windows.end());
+  if (!window)
+    return;
+  os << "sliding_window: " << window << "\nlayer_types:";
+  for (int64_t own : spec.windows)
+    os << " " << layerType(own);
+  os << "\n";
+}
+
 static void printWeight(StringRef role, const WeightSpec &weight,
                         raw_ostream &os) {
   os << role << ": @" << weight.symbol << " = \"" << weight.source << "\" "
@@ -76,8 +89,9 @@ void print(const ModelSpec &spec, raw_ostream &os) {
   printPositions(spec, os);
   os << "activation: " << name(spec.activation)
      << "\ngated: " << (spec.gated ? "true" : "false")
-     << "\nattention_scale: " << number(spec.attentionScale)
-     << "\narithmetic: " << spec.arithmetic << "\n";
+     << "\nattention_scale: " << number(spec.attentionScale) << "\n";
+  printWindows(spec, os);
+  os << "arithmetic: " << spec.arithmetic << "\n";
   if (!spec.weightType.empty())
     os << "weight_type: " << spec.weightType << "\n";
   os << "weights: " << spec.weights << "\n";

@@ -53,6 +53,12 @@ static void readPositions(Fields positions, ModelSpec &spec) {
   positions.finish();
 }
 
+static void readWindow(Fields &fields, ModelSpec &spec) {
+  if (fields.has("sliding_window"))
+    readWindows(fields, fields.size("sliding_window"),
+                [](int64_t) { return true; }, spec);
+}
+
 static void readActivation(Fields &fields, ModelSpec &spec) {
   std::string name = fields.text("activation");
   if (name == "gelu")
@@ -126,6 +132,7 @@ Expected<ModelSpec> readSpecJSON(StringRef path) {
                spec);
   readNorm(fields.object("norm"), spec);
   readPositions(fields.object("positions"), spec);
+  readWindow(fields, spec);
   readActivation(fields, spec);
   spec.gated = fields.flag("gated", false);
   readArithmetic(fields, spec);

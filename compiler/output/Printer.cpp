@@ -64,8 +64,12 @@ static std::string comment(Operation *op) {
       .Case([&](RotaryOp r) { return heads(r.getInput(), r.getHeadDim()); })
       .Case([](AppendOp) { return "the chunk joins the cache"; })
       .Case([&](AttendOp a) {
-        return heads(a.getQueries(), a.getCache().getType().getKeyWidth()) +
-               ": keys at positions <= the query's";
+        std::string text =
+            heads(a.getQueries(), a.getCache().getType().getKeyWidth()) +
+            ": keys at positions <= the query's";
+        if (a.getWindow())
+          text += ", the last " + std::to_string(*a.getWindow());
+        return text;
       })
       .Case([](AdvanceOp) { return "lengths grow by the step"; })
       .Case([](SelectOp) { return "the rows whose logits are wanted"; })

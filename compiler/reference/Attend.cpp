@@ -12,8 +12,8 @@ using namespace kvc::reference;
 namespace {
 
 // attend becomes, for each token and query head, the softmax of its scores over
-// the positions up to the token's own, and the sum of values under it. Later
-// positions are never read.
+// the positions up to the token's own, the last of them where there is a window,
+// and the sum of values under it. Other positions are never read.
 struct LowerAttend : OpConversionPattern<AttendOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -39,10 +39,18 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
     // The attention of query head h of token n, inserted into `rows`.
     auto attendHead = [&](Emitter &b, Value n, Value h, Value rows) {
       Value sequence = extractIndex(b, sequences, n);
-      Value count = arith::MaxSIOp::create(
+      Value end = arith::MaxSIOp::create(
           b, add(b, extractIndex(b, positions, n), index(b, 1)), index(b, 0));
+      // It sees [first, end).
+      Value first = index(b, 0);
+      if (op.getWindow())
+        first = arith::MaxSIOp::create(
+            b, arith::SubIOp::create(b, end, index(b, *op.getWindow())), first);
+      Value count = arith::SubIOp::create(b, end, first);
       Value head = div(b, h, group);
-      auto load = [&](Emitter &b, Value position, auto emitIndex) {
+      // Of the p-th position that it sees.
+      auto load = [&](Emitter &b, Value p, auto emitIndex) {
+        Value position = add(b, first, p);
         Value page = cache.pageOf(b, sequence, position);
         Value at = emitIndex(cache.inPage(b, position));
         return toFloat(b, memref::LoadOp::create(b, page, at), element);

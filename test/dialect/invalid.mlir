@@ -186,6 +186,15 @@ func.func @attend_c4(%q: tensor<?x16xf32>, %cache: !cache, %layer: index, %p: te
 
 // -----
 
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c5(%q: tensor<?x16xf32>, %cache: !cache, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{attribute 'window' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %0 = kvc.attend %q to %cache layer %layer at %p of %s scale 1.0 window 0 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  return
+}
+
+// -----
+
 func.func @rotary_c1_positive(%x: tensor<?x16xf32>, %p: tensor<?xi64>) {
   // expected-error@+1 {{attribute 'head_dim' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
   %0 = kvc.rotary %x at %p head_dim 0 dims 2 theta 1.0e+04 : tensor<?x16xf32>, tensor<?xi64>

@@ -76,6 +76,8 @@ module attributes {kvc.weights = "random:1"} {
     %0 = kvc.append %k, %k to %cache layer %a at %positions of %sequences : tensor<?x8xf32>, tensor<?x8xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     // CHECK: kvc.attend %{{.*}} to %[[NEXT]] layer %{{.*}} at %[[P]] of %{{.*}} scale 5.000000e-01 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     %y = kvc.attend %q to %0 layer %a at %positions of %sequences scale 0.5 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    // CHECK: kvc.attend %{{.*}} to %[[NEXT]] layer %{{.*}} at %[[P]] of %{{.*}} scale 5.000000e-01 window 7 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+    %w = kvc.attend %q to %0 layer %a at %positions of %sequences scale 0.5 window 7 : tensor<?x16xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     // CHECK: kvc.advance %[[NEXT]] by %{{.*}} : !cache, tensor<?xi32>
     %1 = kvc.advance %0 by %sequences : !cache, tensor<?xi32>
     // CHECK: kvc.truncate %{{.*}} sequence %{{.*}} to %{{.*}} : !cache

@@ -24,7 +24,7 @@ import numpy as np
 
 from number_types import ROUND
 from oracle import (Affine, LayerNorm, RMSNorm, Rotary, gelu, gelu_tanh, relu, rotary_frequencies,
-                    silu)
+                    silu, unseen)
 from random_weights import random_tensor
 
 # Sums more often than what may grow, or divide by little.
@@ -243,18 +243,19 @@ class Program:
         heads = self.kv_heads * self.group
         queries, width = self.projected(block, scope, heads * self.head)
         scale = self.random.choice([0.25, self.head ** -0.5])
+        window = self.random.choice([None, None, 1, 2, 15, 16, 17, 40, 64])
 
         def compute(run):
             keys, values = (np.repeat(x.reshape(len(x), self.kv_heads, self.head), self.group, axis=1)
                             for x in run.cache[run.values[layer]])
             asking = run.values[queries].reshape(-1, heads, self.head)
             scores = np.einsum("qhe,khe->hqk", asking, keys) * scale
-            scores[:, run.positions[None, :] > run.positions[:, None]] = -np.inf
+            scores[:, unseen(run.positions[:, None], run.positions[None, :], window)] = -np.inf
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights /= weights.sum(-1, keepdims=True)
             return np.einsum("hqk,khe->qhe", weights, values).reshape(len(asking), -1)
         return self.emit(block, f"kvc.attend %{queries} to %{self.cache} layer %{layer} at %positions of %sequences "
-                         f"scale {scale!r} : {self.rows(width)}, !cache, tensor<?xi64>, tensor<?xi32>", compute), width
+                         f"scale {scale!r}{f' window {window}' if window else ''} : {self.rows(width)}, !cache, tensor<?xi64>, tensor<?xi32>", compute), width
 
     # Each of these adds to a block and its scope.
 

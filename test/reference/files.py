@@ -126,6 +126,12 @@ def spec_rotary(positions, head_dim):
     return Rotary(frequencies)
 
 
+def window_of(described, i):
+    """Of layer i, where `layer_types` or else the whole model says `sliding_window`."""
+    slides = described["layer_types"][i] == "sliding_attention" if "layer_types" in described else True
+    return described.get("sliding_window") if slides else None
+
+
 def read_spec(path, weights):
     spec = load_json(path)
     shapes, source = spec_shapes(spec), spec["weights"]
@@ -154,7 +160,7 @@ def read_spec(path, weights):
             norm(layer + "attention_norm"), affine(layer + "query"), affine(layer + "key"),
             affine(layer + "value"), affine(layer + "output"), norm(layer + "feed_forward_norm"),
             affine(layer + "gate") if spec.get("gated") else None,
-            affine(layer + "up"), affine(layer + "down")))
+            affine(layer + "up"), affine(layer + "down"), window_of(spec, i)))
     embedding = tensors.array("token_embedding.weight")
     if spec.get("tied_head"):
         bias = tensors.array("head.bias") if "head.bias" in shapes else None
@@ -190,6 +196,17 @@ def config_rotary(config, head_dim):
     return Rotary(frequencies)
 
 
+def config_window(config, i):
+    kind = config["model_type"]
+    if kind == "mistral":
+        return config["sliding_window"]
+    if kind == "llama" or not config.get("use_sliding_window"):
+        return None
+    if "layer_types" not in config and i < config["max_window_layers"]:
+        return None
+    return window_of(config, i)
+
+
 def huggingface_llama(config, tensors):
     heads = config["num_attention_heads"]
     epsilon = config["rms_norm_eps"]
@@ -200,7 +217,7 @@ def huggingface_llama(config, tensors):
             tensors.rms_norm(layer + "input_layernorm", epsilon),
             *(tensors.affine(f"{layer}self_attn.{x}_proj") for x in "qkvo"),
             tensors.rms_norm(layer + "post_attention_layernorm", epsilon),
-            *(tensors.affine(f"{layer}mlp.{x}_proj") for x in ("gate", "up", "down"))))
+            *(tensors.affine(f"{layer}mlp.{x}_proj") for x in ("gate", "up", "down")), config_window(config, i)))
     embedding = tensors.array("model.embed_tokens.weight")
     return Model(
         heads=heads, kv_heads=config.get("num_key_value_heads") or heads,

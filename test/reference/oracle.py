@@ -118,6 +118,7 @@ class Layer:
     gate: Optional[Affine]  # [hidden, width]; None: not gated
     up: Affine  # [hidden, width]
     down: Affine  # [width, hidden]
+    window: Optional[int] = None  # keys that a query sees, its own and those before; None: all
 
 
 @dataclass
@@ -135,8 +136,13 @@ class Model:
     stored: Optional[Callable] = None
 
 
+def unseen(query, key, window):
+    """Whether the query at one position doesn't see the key at another."""
+    return (key > query) | (False if window is None else key <= query - window)
+
+
 def attention(model, layer, x):
-    """x: [time, width]. Query t sees keys 0 to t."""
+    """x: [time, width]. Query t sees keys 0 to t, the last `window` of them."""
     def split(y, heads):  # [time, heads * head_dim] -> [heads, time, head_dim]
         return y.reshape(len(y), heads, -1).transpose(1, 0, 2)
 
@@ -151,7 +157,7 @@ def attention(model, layer, x):
     k, v = np.repeat(k, group, axis=0), np.repeat(v, group, axis=0)
     scores = q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])
     time = np.arange(len(x))
-    scores[:, time[None, :] > time[:, None]] = -np.inf
+    scores[:, unseen(time[:, None], time[None, :], layer.window)] = -np.inf
     scores -= scores.max(-1, keepdims=True)  # in place: long prompts are large
     weights = np.exp(scores, out=scores)
     weights /= weights.sum(-1, keepdims=True)
