@@ -21,6 +21,10 @@ class LayoutAttrInterface; // named by CacheType, defined below
 // the machine.
 inline constexpr int64_t kLanes = 16;
 
+// Elements of a row whose products are summed apart and then added as one: the
+// same for every machine, as docs/pipeline.md says why.
+inline constexpr int64_t kProductBlock = 256;
+
 // The largest memory that a type may ask for, with room for rounding up in 64 bits.
 inline constexpr int64_t kMaxBytes = int64_t(1) << 56;
 

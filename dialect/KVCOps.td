@@ -196,8 +196,12 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
   let description = [{
     `result[n, o] = activation(sum_i input[n, i] * weight[o, i] + bias[o]) + residual[n, o]`
 
-    The sum is taken in the order of i with fused multiply-adds, starting from
-    the bias or from 0: one order, whatever the number of rows.
+    The sum is taken in blocks of 256 elements of the row, the last one shorter: the
+    products of a block are summed in the order of i with fused multiply-adds, from
+    0, and the sums of the blocks are added in their order to the bias, or to 0. It
+    is one order, whatever the number of rows and the machine; the reference
+    lowering, which is compared within a tolerance, sums the whole row in the order
+    of i.
 
     Created by BuildModule without activation and residual, which
     `kvc-fuse` adds; lowered by `kvc-lower-to-linalg` and

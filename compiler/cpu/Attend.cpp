@@ -173,10 +173,6 @@ void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
                      double scale, std::optional<int64_t> window, Value output) {
   int64_t width = cache.type.getKeyWidth(), kvHeads = cache.type.getKvHeads();
   int64_t group = b.widthOf(queries) / width / kvHeads;
-  auto scratch = [&](int64_t size) -> Value {
-    return memref::AllocaOp::create(b, MemRefType::get({size}, b.arithmetic),
-                                    b.getI64IntegerAttr(64));
-  };
   // A task is a KV head of a token: its query heads share keys and values.
   b.parallel("task", b.mul(b.rowsOf(queries), kvHeads), [&](Value task) {
     Value token = b.named("token", b.divFloor(task, kvHeads));
@@ -188,8 +184,8 @@ void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
       first = b.named("first", arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.index(*window)), first));
     Value sequence =
         b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, token)));
-    Value weights = b.named("weights", scratch(kTile));
-    Value sums = b.named("sums", scratch(llvm::alignTo(width, kLanes)));
+    Value weights = b.named("weights", b.scratch(kTile));
+    Value sums = b.named("sums", b.scratch(llvm::alignTo(width, kLanes)));
     b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
       Value head = b.named("head", b.add(b.mul(kvHead, group), member));
       HeadKernel{b,      cache,    cache.type.getLayoutInterface(),

@@ -197,6 +197,11 @@ Value KernelBuilder::forEachRun(
 // Memory
 //===----------------------------------------------------------------------===//
 
+Value KernelBuilder::scratch(ArrayRef<int64_t> shape) {
+  return memref::AllocaOp::create(*this, MemRefType::get(shape, arithmetic),
+                                  getI64IntegerAttr(64));
+}
+
 // Calls `body(offset, size)` for the powers of two that add up to `count`: a
 // run of 13 lanes is read and written as 8 + 4 + 1, without masks.
 static void forEachPower(int64_t count,

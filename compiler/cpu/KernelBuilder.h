@@ -78,6 +78,9 @@ public:
   void ifElse(Value condition, llvm::function_ref<void()> body,
               llvm::function_ref<void()> otherwise);
 
+  // A task's own memory of the arithmetic's type, on its thread's stack.
+  Value scratch(llvm::ArrayRef<int64_t> shape);
+
   // Loads `count` (1 to 16) elements at `indices` into the first lanes, 0 in
   // the others, converted to the arithmetic's type.
   Value loadLanes(Value memref, ValueRange indices, int64_t count = kLanes);

@@ -1,9 +1,11 @@
 // kvc.linear and kvc.gated_linear: matrix products of any number of rows.
 //
 // output[n, o] = sum_k input[n, k] * weight[o, k]: output o of a panel is lane
-// o mod 16, and every output walks k from 0 up with fused multiply-adds. So an
-// output is the same bits in the one-row form and in the tiled form, in every
-// tile shape, on every CPU.
+// o mod 16. Every output takes k in blocks of kProductBlock: a block is summed
+// from its first k to its last with fused multiply-adds, from 0, and is then
+// added to the bias, or to 0, one block after the other. So an output is the same
+// bits in the one-row form and in the tiled form, in every tile shape, on every
+// CPU.
 #include "compiler/fuse/Packing.h"
 #include "compiler/cpu/Kernels.h"
 
@@ -25,106 +27,157 @@ Value kvc::viewWeight(KernelBuilder &b, Value weights, WeightOp weight,
 }
 
 namespace {
-struct Tile {
-  KernelBuilder &b;
-  const LinearKernel &kernel;
-  int64_t rows, panels;
+// The work of a task: tiles of `rows` rows by `panels` panels, below each other.
+// Where a tile hangs over the matrix, the last row or panel is computed again in
+// its place, and not stored.
+class Tile {
+public:
+  Tile(KernelBuilder &b, const LinearKernel &kernel, int64_t rows,
+       int64_t panels, int64_t tiles)
+      : rows(rows), panels(panels), tiles(tiles), b(b), kernel(kernel) {}
+
+  const int64_t rows, panels;
+  const int64_t tiles; // at most, in a task
 
   int64_t columns() const { return b.widthOf(kernel.output); }
   int64_t panelsInAll() const { return llvm::divideCeil(columns(), kLanes); }
 
-  // Computes `rows` rows from `firstRow` by `panels` panels from `firstPanel`.
-  // Where the tile hangs over the matrix, the last row or panel is computed
-  // again in its place, and not stored.
-  void emit(Value firstRow, Value firstPanel, Value rowCount);
+  // Computes the rows from `firstRow` to before `lastRow`, `panels` panels from
+  // `firstPanel`.
+  void emit(Value firstRow, Value lastRow, Value firstPanel);
 
 private:
-  // The products of the rows with the panels of some matrices, from one loop.
-  SmallVector<Value> accumulate(ArrayRef<size_t> matrices,
-                                ArrayRef<Value> rowLoad,
-                                ArrayRef<Value> panelLoad);
+  void forEachTile(function_ref<void(Value tile, Value row)> body);
+  // Adds the products of all of k to `totals`, some matrices from one loop.
+  void accumulate(ArrayRef<size_t> matrices);
+  // The sums of a tile from k = `block` to before `end`: [matrices][rows][panels].
+  SmallVector<Value> sumBlock(ArrayRef<size_t> matrices, Value row, Value block,
+                              Value end);
   Value epilogue(SmallVector<Value> sums);
+  void finish(Value tile, Value row);
   void store(Value result, Value row, Value panel);
+
+  // Where a total is: one row of 16.
+  SmallVector<Value> total(size_t matrix, Value tile, int64_t r, int64_t p) {
+    return {b.index(matrix), tile, b.index(r * panels + p), b.index(0)};
+  }
+
+  KernelBuilder &b;
+  const LinearKernel &kernel;
+  Value firstRow, lastRow;
+  SmallVector<Value> panelIndex, panelLoad;
+  // [matrices][tiles][rows * panels][16]: what is summed so far, in memory, since
+  // the registers hold the sums of a block.
+  Value totals;
 };
 } // namespace
 
-SmallVector<Value> Tile::accumulate(ArrayRef<size_t> matrices,
-                                    ArrayRef<Value> rowLoad,
-                                    ArrayRef<Value> panelLoad) {
-  SmallVector<Value> sums; // [matrices][rows][panels]
-  for (size_t matrix : matrices)
-    for (int64_t r = 0; r != rows; ++r)
-      for (int64_t p = 0; p != panels; ++p) {
-        Value bias = kernel.biases[matrix];
-        sums.push_back(bias ? b.loadLanes(bias, b.mul(panelLoad[p], kLanes))
-                            : b.splat(0.0));
-      }
-  return b.forLoop(
-      "k", b.index(0), b.index(b.widthOf(kernel.input)), 1, sums,
-      [&](Value k, ValueRange state) {
-        SmallVector<Value> w, next(state);
-        for (size_t matrix : matrices)
-          for (int64_t p = 0; p != panels; ++p)
-            w.push_back(b.loadLanes(kernel.weights[matrix],
-                                    {panelLoad[p], k, b.index(0)}));
-        // A row's input is used up before the next is loaded: one register.
-        for (int64_t r = 0; r != rows; ++r) {
-          Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));
-          for (size_t m = 0; m != matrices.size(); ++m)
-            for (int64_t p = 0; p != panels; ++p) {
-              Value &sum = next[(m * rows + r) * panels + p];
-              sum = b.fma(x, w[m * panels + p], sum);
-            }
-        }
-        return next;
-      });
+void Tile::forEachTile(function_ref<void(Value, Value)> body) {
+  if (rows == 1 && tiles == 1)
+    return body(b.index(0), firstRow);
+  Value count = b.divCeil(b.sub(lastRow, firstRow), rows);
+  b.forLoop("tile", b.index(0), count, 1, [&](Value tile) {
+    body(tile, b.add(firstRow, b.mul(tile, rows)));
+  });
 }
 
-void Tile::emit(Value firstRow, Value firstPanel, Value rowCount) {
-  SmallVector<Value> rowIndex, panelIndex, rowLoad, panelLoad;
-  for (int64_t r = 0; r != rows; ++r) {
-    rowIndex.push_back(b.add(firstRow, r));
-    rowLoad.push_back(
-        rows == 1 ? rowIndex[r]
-                  : b.min(rowIndex[r], b.sub(rowCount, b.index(1))));
-  }
-  bool panelsFit = panelsInAll() % panels == 0;
+SmallVector<Value> Tile::sumBlock(ArrayRef<size_t> matrices, Value row,
+                                  Value block, Value end) {
+  SmallVector<Value> rowLoad;
+  for (int64_t r = 0; r != rows; ++r)
+    rowLoad.push_back(rows == 1 ? row
+                                : b.min(b.add(row, r),
+                                        b.sub(lastRow, b.index(1))));
+  SmallVector<Value> zeros(matrices.size() * rows * panels, b.splat(0.0));
+  return b.forLoop("k", block, end, 1, zeros, [&](Value k, ValueRange state) {
+    SmallVector<Value> w, next(state);
+    for (size_t matrix : matrices)
+      for (int64_t p = 0; p != panels; ++p)
+        w.push_back(
+            b.loadLanes(kernel.weights[matrix], {panelLoad[p], k, b.index(0)}));
+    // A row's input is used up before the next is loaded: one register.
+    for (int64_t r = 0; r != rows; ++r) {
+      Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));
+      for (size_t m = 0; m != matrices.size(); ++m)
+        for (int64_t p = 0; p != panels; ++p) {
+          Value &sum = next[(m * rows + r) * panels + p];
+          sum = b.fma(x, w[m * panels + p], sum);
+        }
+    }
+    return next;
+  });
+}
+
+void Tile::accumulate(ArrayRef<size_t> matrices) {
+  int64_t depth = b.widthOf(kernel.input);
+  b.forLoop("block", b.index(0), b.index(depth), kProductBlock, [&](Value block) {
+    Value end = b.min(b.add(block, kProductBlock), depth);
+    forEachTile([&](Value tile, Value row) {
+      SmallVector<Value> sums = sumBlock(matrices, row, block, end);
+      for (auto [m, matrix] : llvm::enumerate(matrices))
+        for (int64_t r = 0; r != rows; ++r)
+          for (int64_t p = 0; p != panels; ++p) {
+            SmallVector<Value> at = total(matrix, tile, r, p);
+            Value sum = sums[(m * rows + r) * panels + p];
+            b.storeLanes(
+                arith::AddFOp::create(b, b.loadLanes(totals, at), sum), totals,
+                at);
+          }
+    });
+  });
+}
+
+void Tile::emit(Value first, Value last, Value firstPanel) {
+  firstRow = first, lastRow = last;
   for (int64_t p = 0; p != panels; ++p) {
     panelIndex.push_back(b.add(firstPanel, p));
-    panelLoad.push_back(panelsFit ? panelIndex[p]
-                                  : b.min(panelIndex[p], panelsInAll() - 1));
+    panelLoad.push_back(panelsInAll() % panels == 0
+                            ? panelIndex[p]
+                            : b.min(panelIndex[p], panelsInAll() - 1));
   }
-
-  // sums: [weights][rows][panels]
-  SmallVector<Value> sums;
+  int64_t matrices = kernel.weights.size();
+  totals = b.named("totals",
+                   b.scratch({matrices, tiles, rows * panels, kLanes}));
+  forEachTile([&](Value tile, Value) {
+    for (int64_t matrix = 0; matrix != matrices; ++matrix)
+      for (int64_t p = 0; p != panels; ++p) {
+        Value bias = kernel.biases[matrix];
+        Value start = bias ? b.loadLanes(bias, b.mul(panelLoad[p], kLanes))
+                           : b.splat(0.0);
+        for (int64_t r = 0; r != rows; ++r)
+          b.storeLanes(start, totals, total(matrix, tile, r, p));
+      }
+  });
   if (rows == 1) {
-    sums = accumulate(llvm::to_vector(llvm::seq(kernel.weights.size())),
-                      rowLoad, panelLoad);
+    accumulate(llvm::to_vector(llvm::seq<size_t>(matrices)));
   } else {
     // One matrix after the other: a panel that several rows share comes from
     // the caches, which give one stream at the speed of the sums, not two.
-    for (size_t matrix : llvm::seq(kernel.weights.size()))
-      llvm::append_range(sums, accumulate({matrix}, rowLoad, panelLoad));
+    for (size_t matrix : llvm::seq<size_t>(matrices))
+      accumulate(matrix);
   }
+  forEachTile([&](Value tile, Value row) { finish(tile, row); });
+}
 
-  int64_t perWeight = rows * panels;
+void Tile::finish(Value tile, Value row) {
   for (int64_t r = 0; r != rows; ++r)
     for (int64_t p = 0; p != panels; ++p) {
-      auto finish = [&] {
-        SmallVector<Value> mine;
+      Value index = b.add(row, r);
+      auto storeOne = [&] {
+        SmallVector<Value> sums;
         for (size_t m = 0; m != kernel.weights.size(); ++m)
-          mine.push_back(sums[m * perWeight + r * panels + p]);
-        store(epilogue(mine), rowIndex[r], panelIndex[p]);
+          sums.push_back(b.loadLanes(totals, total(m, tile, r, p)));
+        store(epilogue(sums), index, panelIndex[p]);
       };
       auto inPanels = [&] {
-        if (panelsFit || p == 0)
-          return finish();
-        b.ifThen(b.less(panelIndex[p], b.index(panelsInAll())), finish);
+        if (panelsInAll() % panels == 0 || p == 0)
+          return storeOne();
+        b.ifThen(b.less(panelIndex[p], b.index(panelsInAll())), storeOne);
       };
       if (r == 0)
         inPanels();
       else
-        b.ifThen(b.less(rowIndex[r], rowCount), inPanels);
+        b.ifThen(b.less(index, lastRow), inPanels);
     }
 }
 
@@ -162,13 +215,14 @@ void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
   // broadcast of the input and keep four streams of memory busy. A gated layer
   // has two panels of each matrix.
   int64_t streams = 4 / kernel.weights.size();
-  Tile row{b, kernel, 1, streams};
+  Tile row(b, kernel, 1, streams, /*tiles=*/1);
   // The tile's sums fill the registers: f64 has half as many lanes in each.
   int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
-  Tile tile{b, kernel, std::max<int64_t>(1, shape.rows / scale), shape.panels};
   // A task is a panel group by a block of rows that stays in the second-level
   // cache.
-  int64_t block = tile.rows * 16;
+  Tile tile(b, kernel, std::max<int64_t>(1, shape.rows / scale), shape.panels,
+            /*tiles=*/16);
+  int64_t block = tile.rows * tile.tiles;
 
   Value one = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount,
                                     b.index(1));
@@ -179,7 +233,7 @@ void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
         b.parallel(
             "group", b.index(groups),
             [&](Value group) {
-              row.emit(b.index(0), b.mul(group, row.panels), b.index(1));
+              row.emit(b.index(0), b.index(1), b.mul(group, row.panels));
             },
             "row");
       },
@@ -189,11 +243,9 @@ void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
         b.parallel(
             "task", b.mul(blocks, groups),
             [&](Value task) {
-              Value panel = b.mul(b.rem(task, groups), tile.panels);
               Value first = b.mul(b.divFloor(task, groups), block);
-              Value last = b.min(b.add(first, block), rowCount);
-              b.forLoop("n", first, last, tile.rows,
-                        [&](Value n) { tile.emit(n, panel, last); });
+              tile.emit(first, b.min(b.add(first, block), rowCount),
+                        b.mul(b.rem(task, groups), tile.panels));
             },
             "tile");
       });

@@ -99,14 +99,16 @@
 // PLACE: return
 
 // The tile of 3 rows by 2 panels: each row's number times 2 vectors of weights, 6
-// sums in registers; a task is 16 tiles of rows.
+// sums in registers that a block of 256 inputs starts at 0 and adds to its totals; a
+// task is 16 tiles of rows.
 // TILE: memref<2x24x16xf32>
 // TILE: %[[H:.*]] = memref.alloc
 // TILE: } else {
 // TILE: arith.divui %{{.*}}, %c48
 // TILE: scf.parallel
-// TILE: scf.for {{.*}} step %c3 {
-// TILE: %{{.*}}:6 = scf.for
+// TILE: %[[TOTALS:.*]] = memref.alloca() {{.*}} : memref<1x16x6x16xf32>
+// TILE: scf.for {{.*}} step %c1 {
+// TILE: %[[SUMS:.*]]:6 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO:.*]], %{{.*}} = %[[ZERO]],
 // TILE-NEXT: vector.load
 // TILE-NEXT: vector.load
 // TILE-NEXT: memref.load
@@ -122,6 +124,9 @@
 // TILE-NEXT: math.fma
 // TILE-NEXT: math.fma
 // TILE-NEXT: scf.yield
+// TILE: %[[OLD:.*]] = vector.load %[[TOTALS]]
+// TILE-NEXT: %[[NEW:.*]] = arith.addf %[[OLD]], %[[SUMS]]#0
+// TILE-NEXT: vector.store %[[NEW]], %[[TOTALS]]
 
 // A loop whose values change places: the first is set aside before it is written
 // over. The initial value, read inside, is not worked on in place.
