@@ -223,7 +223,7 @@ def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
 def ExpandMath : Pass<"kvc-expand-math"> {
   let summary = "one polynomial for each function, the same on every CPU";
   let description = [{
-    Replaces `math.exp`, `math.exp2`, `math.erfc`, `math.sin`, `math.cos` on f32 and f64, scalars and
+    Replaces `math.exp`, `math.exp2`, `math.tanh`, `math.erfc`, `math.sin`, `math.cos` on f32 and f64, scalars and
     vectors, by arithmetic that gives the same bits everywhere; no call of libm
     remains. Conversions to bf16 become integer arithmetic, since instructions
     differ in how they treat denormals.

@@ -12,18 +12,22 @@ Value KernelBuilder::activate(Value x, Activation activation) {
   auto times = [&](Value a, Value b) -> Value {
     return arith::MulFOp::create(*this, a, b);
   };
-  // x / (1 + exp(-t)): x times the logistic function of t.
+  auto whereNegative = [&](Value a, Value b) -> Value {
+    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
+                                           constant(0.0));
+    return arith::SelectOp::create(*this, negative, a, b);
+  };
+  // x times the logistic function of t, which has the sign of x:
+  // x / (1 + e) above 0 and x e / (1 + e) below, e = exp(-|t|), which never overflows.
   auto logistic = [&](Value t) -> Value {
-    Value e = math::ExpOp::create(*this, arith::NegFOp::create(*this, t));
-    return arith::DivFOp::create(*this, x,
+    Value e = math::ExpOp::create(
+        *this, arith::NegFOp::create(*this, math::AbsFOp::create(*this, t)));
+    return arith::DivFOp::create(*this, whereNegative(times(x, e), x),
                                  arith::AddFOp::create(*this, constant(1.0), e));
   };
   switch (activation) {
-  case Activation::ReLU: {
-    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
-                                           constant(0.0));
-    return arith::SelectOp::create(*this, negative, constant(0.0), x);
-  }
+  case Activation::ReLU:
+    return whereNegative(constant(0.0), x);
   case Activation::SiLU:
     return logistic(x);
   case Activation::GELUTanh: {
@@ -33,15 +37,13 @@ Value KernelBuilder::activate(Value x, Activation activation) {
     return logistic(times(constant(2 * 0.79788456080286535588), cubic));
   }
   case Activation::GELU: {
-    // With c = erfc(|x| / sqrt 2) / 2 in [0, 1/2]: x c below 0, x - x c above;
-    // no cancellation on either side.
+    // x times h = erfc(|x| / sqrt 2) / 2 below 0 and x (1 - h) above; h is in [0, 1/2],
+    // and nothing cancels.
     Value z = times(math::AbsFOp::create(*this, x),
                     constant(0.70710678118654752440));
-    Value c = times(x, times(constant(0.5), math::ErfcOp::create(*this, z)));
-    Value negative = arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, x,
-                                           constant(0.0));
-    return arith::SelectOp::create(*this, negative, c,
-                                   arith::SubFOp::create(*this, x, c));
+    Value h = times(constant(0.5), math::ErfcOp::create(*this, z));
+    return times(x, whereNegative(
+                        h, arith::SubFOp::create(*this, constant(1.0), h)));
   }
   }
   llvm_unreachable("all activations are handled");

@@ -90,6 +90,13 @@ struct FloatBuilder : ImplicitLocOpBuilder {
     return {sub(shifted, magic), bits(shifted)};
   }
 
+  // 2^n for an integer whose last bits are those of n + bias; the others are shifted
+  // out.
+  Value withExponent(Value n) {
+    return fromBits(arith::ShLIOp::create(*this, n, integer(wide ? 52 : 23)));
+  }
+  int64_t bias() const { return wide ? 1023 : 127; }
+
   // x between the bounds; NaN stays.
   Value clamp(Value x, double low, double high) {
     Value least = number(low), most = number(high);
@@ -98,46 +105,73 @@ struct FloatBuilder : ImplicitLocOpBuilder {
   }
 };
 
-// The one primitive of every exponential:
-//   2^(x * factor) = 2^n 2^r,  n the nearest integer to x * factor,  |r| <= 1/2,
-// for `factor` in two parts, the first in the type's digits. A factor of 1 leaves r
-// exact.
-//
-// The power is applied in two halves, of which only the last multiplication rounds,
-// so that results are right down to the denormals and up to infinity.
-Value expandPower(FloatBuilder &b, Value x, double factor, double factorLow) {
-  int64_t exponentBias = b.wide ? 1023 : 127;
-  auto [n, biased] = b.nearest(x, factor, 2 * exponentBias);
-  Value r = factor == 1.0 ? b.sub(x, n)
-                          : b.fma(x, b.number(factor), arith::NegFOp::create(b, n));
-  if (factorLow)
-    r = b.fma(x, b.number(factorLow), r);
+// The argument of a power of two, cut for it: 2^n 2^r, |r| <= 1/2.
+struct Power {
+  Value exponent; // its last bits are those of n + the bias that was asked for
+  Value r;
+};
 
+// 2^x, whose r is exact.
+Power cutPower(FloatBuilder &b, Value x, int64_t bias) {
+  auto [n, exponent] = b.nearest(x, 1.0, bias);
+  return {exponent, b.sub(x, n)};
+}
+
+// e^(x * scale) = 2^(x * scale * log2 e), with log2 e in two parts, the first in the
+// type's digits; `scale` is 1 or a power of two with a sign.
+Power cutNaturalPower(FloatBuilder &b, Value x, int64_t bias, double scale = 1.0) {
+  double high = scale * (b.wide ? 0x1.71547652b82fep+0 : 0x1.715476p+0);
+  double low = scale * (b.wide ? 0x1.777d0ffda0d24p-56 : 0x1.4ae0bf85ddf44p-26);
+  auto [n, exponent] = b.nearest(x, high, bias);
+  Value r = b.fma(x, b.number(high), arith::NegFOp::create(b, n));
+  return {exponent, b.fma(x, b.number(low), r)};
+}
+
+// The polynomial of 2^r, from the constant up, which is 1.
+SmallVector<double> powerSeries(FloatBuilder &b) {
+  if (!b.wide)
+    return llvm::to_vector(ArrayRef(kExp2F32));
   SmallVector<double> taylor{1.0}; // (ln 2)^i / i!
   for (int i = 1; i <= 13; ++i)
     taylor.push_back(taylor.back() * 0.69314718055994530942 / i);
-  Value p = b.polynomial(r, b.wide ? ArrayRef(taylor) : ArrayRef(kExp2F32));
+  return taylor;
+}
 
-  // n + 2 * bias = (h + bias) + (n - h + bias), h = floor(n / 2): exponents of two
-  // numbers, in the last bits of integers whose others are shifted out.
-  Value mantissa = b.integer(b.wide ? 52 : 23);
-  Value half = arith::ShRUIOp::create(b, biased, b.integer(1));
-  for (Value exponent : {half, arith::SubIOp::create(b, biased, half).getResult()})
-    p = b.mul(p, b.fromBits(arith::ShLIOp::create(b, exponent, mantissa)));
-  return p;
+// 2^n 2^r for an exponent n + 2 * bias of the type. 2^n is applied in two halves, of
+// which only the last multiplication rounds, so that results are right down to the
+// denormals and up to infinity:
+//   n + 2 * bias = (h + bias) + (n - h + bias),  h = floor(n / 2).
+Value raise(FloatBuilder &b, Power power) {
+  Value p = b.polynomial(power.r, powerSeries(b));
+  Value half = arith::ShRUIOp::create(b, power.exponent, b.integer(1));
+  Value rest = arith::SubIOp::create(b, power.exponent, half);
+  return b.mul(b.mul(p, b.withExponent(half)), b.withExponent(rest));
 }
 
 Value expandExp2(FloatBuilder &b, Value x) {
   // Beyond these the result is 0 or infinity all the same.
   x = b.wide ? b.clamp(x, -1076.0, 1024.0) : b.clamp(x, -151.0, 128.0);
-  return expandPower(b, x, 1.0, 0.0);
+  return raise(b, cutPower(b, x, 2 * b.bias()));
 }
 
-// 2^(x log2 e)
 Value expandExp(FloatBuilder &b, Value x) {
   x = b.wide ? b.clamp(x, -746.0, 710.0) : b.clamp(x, -104.0, 89.0);
-  return b.wide ? expandPower(b, x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56)
-                : expandPower(b, x, 0x1.715476p+0, 0x1.4ae0bf85ddf44p-26);
+  return raise(b, cutNaturalPower(b, x, 2 * b.bias()));
+}
+
+// tanh(x) = -m / (2 + m) with x's sign and m = e^(-2|x|) - 1 = 2^n (2^r - 1) + 2^n - 1,
+// where 2^r - 1 is the polynomial without its 1, so that nothing cancels near 0.
+Value expandTanh(FloatBuilder &b, Value x) {
+  // From here on it is 1.
+  Value size = b.clamp(math::AbsFOp::create(b, x), 0.0, b.wide ? 20.0 : 10.0);
+  Power power = cutNaturalPower(b, size, b.bias(), -2.0);
+  SmallVector<double> series = powerSeries(b);
+  Value p = b.mul(power.r, b.polynomial(power.r, ArrayRef(series).drop_front()));
+  Value scale = b.withExponent(power.exponent);
+  Value m = b.fma(scale, p, b.add(scale, b.number(-1.0)));
+  Value result = arith::DivFOp::create(b, arith::NegFOp::create(b, m),
+                                       b.add(m, b.number(2.0)));
+  return math::CopySignOp::create(b, result, x);
 }
 
 // erfc(z) = exp(-z^2) t Q(2t - 1) with t = 2 / (2 + z) for z >= 0, and
@@ -212,6 +246,7 @@ struct ExpandMath : kvc::impl::ExpandMathBase<ExpandMath> {
     RewritePatternSet patterns(&getContext());
     patterns.add<Expand<math::ExpOp>>(&getContext(), expandExp);
     patterns.add<Expand<math::Exp2Op>>(&getContext(), expandExp2);
+    patterns.add<Expand<math::TanhOp>>(&getContext(), expandTanh);
     patterns.add<Expand<math::ErfcOp>>(&getContext(), expandErfc);
     patterns.add<Expand<math::SinOp>>(
         &getContext(), +[](FloatBuilder &b, Value x) {

@@ -5,6 +5,7 @@
 
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace kvc {
@@ -13,7 +14,7 @@ namespace kvc {
 inline bool isRowArithmetic(mlir::Operation *op) {
   using namespace mlir::arith;
   return mlir::isa<AddFOp, SubFOp, MulFOp, DivFOp, NegFOp, MaximumFOp,
-                   MinimumFOp>(op) &&
+                   MinimumFOp, mlir::math::TanhOp>(op) &&
          mlir::isa<mlir::RankedTensorType>(op->getResult(0).getType()) &&
          mlir::cast<ArithFastMathInterface>(op).getFastMathFlagsAttr().getValue() ==
              FastMathFlags::none;

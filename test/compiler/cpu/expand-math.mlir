@@ -5,7 +5,7 @@
 
 // Only arithmetic is left, multiply-adds that are fused by name, and the same for
 // a scalar and for lanes.
-// CHECK-NOT: math.{{exp|exp2|erfc|sin|cos}} 
+// CHECK-NOT: math.{{exp|exp2|tanh|erfc|sin|cos}} 
 // CHECK-LABEL: func.func @exp_f32
 // CHECK: math.fma {{.*}} : f32
 // CHECK: arith.shrui {{.*}} : i32
@@ -29,6 +29,14 @@ func.func @exp_lanes(%x: vector<16xf64>) -> vector<16xf64> {
 func.func @exp2(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.exp2 %x : vector<16xf32>
   return %y : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @tanh
+// CHECK: arith.divf
+// CHECK: math.copysign
+func.func @tanh(%x: f32) -> f32 {
+  %y = math.tanh %x : f32
+  return %y : f32
 }
 
 // CHECK-LABEL: func.func @erfc
