@@ -225,8 +225,9 @@ def ExpandMath : Pass<"kvc-expand-math"> {
   let description = [{
     Replaces `math.exp`, `math.exp2`, `math.tanh`, `math.erfc`, `math.sin`, `math.cos` on f32 and f64, scalars and
     vectors, by arithmetic that gives the same bits everywhere; no call of libm
-    remains. Conversions to bf16 become integer arithmetic, since instructions
-    differ in how they treat denormals.
+    remains. Conversions to and from bf16 become integer arithmetic, since
+    instructions differ in how they treat denormals, and code generation without
+    such instructions calls libgcc.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];

@@ -241,6 +241,23 @@ struct Expand : OpRewritePattern<Op> {
   Function expand;
 };
 
+// bf16 to f64 goes through f32, which upstream's patterns know.
+struct ExpandLongExtension : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value in = op.getIn();
+    if (!getElementTypeOrSelf(in).isBF16() || !getElementTypeOrSelf(op.getType()).isF64())
+      return rewriter.notifyMatchFailure(op, "not from bf16 to f64");
+    Type middle = rewriter.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(op.getType()))
+      middle = vector.clone(middle);
+    Value wide = arith::ExtFOp::create(rewriter, op.getLoc(), middle, in);
+    rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, op.getType(), wide);
+    return success();
+  }
+};
+
 struct ExpandMath : kvc::impl::ExpandMathBase<ExpandMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -256,6 +273,7 @@ struct ExpandMath : kvc::impl::ExpandMathBase<ExpandMath> {
         &getContext(), +[](FloatBuilder &b, Value x) {
           return expandSine(b, x, /*cosine=*/true);
         });
+    patterns.add<ExpandLongExtension>(&getContext());
     arith::populateExpandBFloat16Patterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

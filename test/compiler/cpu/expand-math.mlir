@@ -83,3 +83,11 @@ func.func @bfloat(%x: vector<16xf32>) -> vector<16xf32> {
   %y = arith.extf %b : vector<16xbf16> to vector<16xf32>
   return %y : vector<16xf32>
 }
+
+// BFLOAT-LABEL: func.func @bfloat_to_double
+// BFLOAT: arith.extui {{.*}} : vector<16xi16> to vector<16xi32>
+// BFLOAT: arith.extf {{.*}} : vector<16xf32> to vector<16xf64>
+func.func @bfloat_to_double(%x: vector<16xbf16>) -> vector<16xf64> {
+  %y = arith.extf %x : vector<16xbf16> to vector<16xf64>
+  return %y : vector<16xf64>
+}
