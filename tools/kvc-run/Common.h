@@ -1,4 +1,4 @@
-// What the parts of kvc-run share: errors that end the program.
+// What the parts of kvc-run and kvc-bench share: errors that end the program.
 #ifndef KVC_RUN_COMMON_H
 #define KVC_RUN_COMMON_H
 
