@@ -1,12 +1,12 @@
 // Builds the kvc module of a model: weights, one function for each kind of layer,
 // and `@forward`, which loops over the layers.
 #include "compiler/BuildModule.h"
-#include "compiler/ElementTypes.h"
 #include "compiler/ForwardSignature.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringExtras.h"
 #include <set>
 
 using namespace mlir;
@@ -30,10 +30,12 @@ Activation activationOf(ActivationKind kind) {
 
 class ModuleBuilder {
 public:
+  // `matrices`: how they are stored; null: as the file has them. `rounds`: whether
+  // what is multiplied with blocks is rounded.
   ModuleBuilder(MLIRContext *context, const ModelSpec &spec, Type arithmetic,
-                Type weightType, CacheType cache)
+                const Storage *matrices, bool rounds, CacheType cache)
       : spec(spec), b(UnknownLoc::get(context), context),
-        arithmetic(arithmetic), weightType(weightType), cache(cache) {}
+        arithmetic(arithmetic), matrices(matrices), rounds(rounds), cache(cache) {}
 
   OwningOpRef<ModuleOp> build();
 
@@ -60,6 +62,7 @@ private:
   Block *addEntry(func::FuncOp function, ArrayRef<StringRef> names);
   void nameArguments(Block *block, ArrayRef<StringRef> names);
 
+  const Storage &storageFor(const WeightSpec &weight);
   void declare(const WeightSpec &weight);
   void declare(const std::optional<WeightSpec> &weight) {
     if (weight)
@@ -84,20 +87,40 @@ private:
 
   const ModelSpec &spec;
   ImplicitLocOpBuilder b;
-  Type arithmetic, weightType;
+  Type arithmetic;
+  const Storage *matrices;
+  bool rounds;
   CacheType cache;
   Value positions, sequences; // of @forward
 };
 
-// Matrices are stored as the command line asks; vectors, which are small, in
-// the arithmetic's type.
+// Matrices are stored as the command line asks or the file has them, but in floats
+// where rows aren't whole blocks, and in no wider ones than the arithmetic's;
+// vectors, which are small, in those.
+const Storage &ModuleBuilder::storageFor(const WeightSpec &weight) {
+  const Storage &widest = *storageOf(arithmetic);
+  if (weight.shape.size() != 2)
+    return widest;
+  auto fits = [&](const Storage *storage) {
+    if (!storage)
+      return false;
+    if (storage->quants)
+      return !weight.transposed && weight.shape[1] % storage->elements == 0;
+    return storage->bytes <= widest.bytes;
+  };
+  for (const Storage *storage : {matrices, weight.storage})
+    if (fits(storage))
+      return *storage;
+  return widest;
+}
+
 void ModuleBuilder::declare(const WeightSpec &weight) {
   SmallVector<int64_t> shape;
   if (weight.perLayer)
     shape.push_back(spec.layers);
   llvm::append_range(shape, weight.shape);
   auto type = RankedTensorType::get(
-      shape, weight.shape.size() == 2 ? weightType : arithmetic);
+      shape, typeOf(b.getContext(), storageFor(weight)));
   WeightOp::create(
       b, weight.symbol, type, weight.source, weight.transposed,
       weight.firstRow ? b.getI64IntegerAttr(*weight.firstRow) : IntegerAttr(),
@@ -161,7 +184,8 @@ Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
 
 Value ModuleBuilder::linear(Value x, const WeightSpec &weight,
                             const std::optional<WeightSpec> &bias, Value layer) {
-  return LinearOp::create(b, rows(weight.shape[0]), x, symbol(weight),
+  bool rounded = rounds && storageFor(weight).quants.has_value();
+  return LinearOp::create(b, rows(weight.shape[0]), x, rounded, symbol(weight),
                           symbol(bias), layer);
 }
 
@@ -369,26 +393,42 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
                  const BuildOptions &options) {
   context->loadDialect<KVCDialect, arith::ArithDialect, func::FuncDialect,
                        scf::SCFDialect>();
-  Type arithmetic = typeNamed(context, spec.arithmetic);
-  auto chosen = [&](StringRef option, StringRef name) -> llvm::Expected<Type> {
-    if (name.empty())
-      return arithmetic;
-    Type type = typeNamed(context, name);
-    if (!type)
-      return invalidOption("--" + option +
-                           ": expected f64, f32, f16 or bf16, but got " + name);
-    if (type.getIntOrFloatBitWidth() > arithmetic.getIntOrFloatBitWidth())
+  const Storage &widest = *Storage::named(spec.arithmetic);
+  auto chosen = [&](StringRef option, StringRef name,
+                    bool mayHaveBlocks) -> llvm::Expected<const Storage *> {
+    const Storage *storage = Storage::named(name);
+    if (!storage || (storage->quants && !mayHaveBlocks)) {
+      std::vector<StringRef> names;
+      for (const Storage *other : Storage::all())
+        if (!other->quants || mayHaveBlocks)
+          names.push_back(other->name);
+      return invalidOption("--" + option + ": expected one of " +
+                           llvm::join(names, ", ") + ", but got " + name);
+    }
+    if (!storage->quants && storage->bytes > widest.bytes)
       return invalidOption("--" + option + ": expected at most the width of the "
                            "arithmetic (" + spec.arithmetic + "), but got " + name);
-    return type;
+    return storage;
   };
-  llvm::Expected<Type> weightType = chosen(
-      "weights", options.weightType.empty() ? spec.weightType : options.weightType);
-  if (!weightType)
-    return weightType.takeError();
-  llvm::Expected<Type> cacheElement = chosen("cache", options.cacheType);
-  if (!cacheElement)
-    return cacheElement.takeError();
+  const Storage *matrices = nullptr, *cached = &widest;
+  if (!options.weightType.empty()) {
+    auto storage = chosen("weights", options.weightType, true);
+    if (!storage)
+      return storage.takeError();
+    matrices = *storage;
+  }
+  if (!options.cacheType.empty()) {
+    auto storage = chosen("cache", options.cacheType, false);
+    if (!storage)
+      return storage.takeError();
+    cached = *storage;
+  }
+  if (!options.activations.empty() && options.activations != "f32" &&
+      options.activations != "q8")
+    return invalidOption("--activations: expected f32 or q8, but got " +
+                         options.activations);
+  bool rounds = options.activations != "f32" && &widest == &f32Storage;
+  Type arithmetic = typeOf(context, widest);
   int64_t capacity = options.capacity ? options.capacity : spec.context;
   if (capacity < 1 || capacity > spec.context)
     return invalidOption("--capacity: expected 1 to " + llvm::Twine(spec.context) +
@@ -407,8 +447,8 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   if (layout)
     cache = CacheType::getChecked(complain, context, spec.layers, spec.kvHeads,
                                   capacity, spec.headDim, spec.headDim,
-                                  *cacheElement, layout);
+                                  typeOf(context, *cached), layout);
   if (!cache)
     return invalidOption("--cache: " + problem);
-  return ModuleBuilder(context, spec, arithmetic, *weightType, cache).build();
+  return ModuleBuilder(context, spec, arithmetic, matrices, rounds, cache).build();
 }

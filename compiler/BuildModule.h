@@ -10,8 +10,9 @@ namespace kvc {
 
 // What the command line says beyond the model.
 struct BuildOptions {
-  std::string weightType; // f64, f32, f16, bf16; "": the arithmetic's type
-  std::string cacheType;  // the same; "": the arithmetic's type
+  std::string weightType; // of matrices, a storage; "": as the file has them
+  std::string activations; // "f32": exact; "" or "q8": rounded for blocks
+  std::string cacheType;  // f64, f32, f16, bf16; "": the arithmetic's type
   int64_t pagePositions = 0; // positions of a page; 0: contiguous
   int64_t capacity = 0;   // positions of a sequence; 0: the model's context
 };

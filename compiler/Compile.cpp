@@ -11,8 +11,10 @@
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/FileType.h"
 #include "compiler/frontend/ModelSpec.h"
+#include "compiler/fuse/Packing.h"
 #include "compiler/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -62,6 +64,7 @@ private:
   LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> write);
   // The module as text, after these passes.
   LogicalResult emitText(llvm::function_ref<void(OpPassManager &)> build = {});
+  void reportWeights();
   LogicalResult emitLibrary();
 
   MLIRContext &context;
@@ -269,6 +272,33 @@ Compilation::emitText(llvm::function_ref<void(OpPassManager &)> build) {
       [&](llvm::raw_ostream &os) { printAnnotated(*module, os); });
 }
 
+// Says how many bytes are stored in which way, and what the file has otherwise.
+void Compilation::reportWeights() {
+  llvm::MapVector<const Storage *, int64_t> bytes;
+  for (auto weight : module->getOps<WeightOp>())
+    bytes[&weight.getStorage()] += packedBytes(weight);
+  llvm::errs() << "weights: ";
+  llvm::interleaveComma(bytes, llvm::errs(), [](auto entry) {
+    llvm::errs() << entry.second << " bytes of " << entry.first->name;
+  });
+  const std::vector<std::string> &converted = library.weights.converted;
+  if (!converted.empty()) {
+    llvm::errs() << "; converted " << converted.front();
+    if (converted.size() > 1)
+      llvm::errs() << " and " << converted.size() - 1 << " more";
+  }
+  llvm::errs() << "\n";
+  // Who asks for blocks should know what has none.
+  const Storage *asked = Storage::named(options.build.weightType);
+  if (!asked || !asked->quants)
+    return;
+  for (auto weight : module->getOps<WeightOp>())
+    if (weight.getLayerShape().size() == 2 && &weight.getStorage() != asked)
+      llvm::errs() << "weights: @" << weight.getSymName() << " stays "
+                   << weight.getStorage().name
+                   << ", since its rows aren't whole blocks\n";
+}
+
 LogicalResult Compilation::emitLibrary() {
   if (auto path = findSystemLibrary(library.name))
     return fail("expected a name that no library of the system has, but got '" +
@@ -293,7 +323,7 @@ LogicalResult Compilation::emitLibrary() {
   // The reference packs its weights by rows.
   if (options.stage == Stage::Reference) {
     AssignPackingOptions rows;
-    rows.panel = 0;
+    rows.panels = false;
     if (failed(runPasses(*module, [&](OpPassManager &pm) {
           pm.addPass(createAssignPacking(rows));
         })))
@@ -320,6 +350,7 @@ LogicalResult Compilation::emitLibrary() {
   if (!directory.removed.empty())
     llvm::errs() << "; removed " << llvm::join(directory.removed, ", ");
   llvm::errs() << "\n";
+  reportWeights();
   return success();
 }
 

@@ -126,8 +126,8 @@ def AssignPacking : Pass<"kvc-assign-packing", "::mlir::ModuleOp"> {
     kvc.weight @up : tensor<96x24xf32> from "up" packed <offset 0, panel 16>   // after
     ```
   }];
-  let options = [Option<"panel", "panel", "int64_t", "16",
-      "rows of a matrix that stand in the lanes of a vector; 0: row-major">];
+  let options = [Option<"panels", "panels", "bool", "true",
+      "whether rows of a matrix stand side by side, in the lanes of vectors">];
 }
 
 def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
@@ -139,7 +139,7 @@ def LowerToLinalg : Pass<"kvc-lower-to-linalg", "::mlir::ModuleOp"> {
     lengths (memref<?xi64>). What an iteration of a loop hands on is copied into
     the buffer that it came in. A function that reads weights, itself or by a call,
     gets the data section of the packed file, row-major
-    (`kvc-assign-packing{panel=0}`), as its first argument.
+    (`kvc-assign-packing{panels=false}`), as its first argument.
 
     ```mlir
     %y = kvc.activate %x relu : tensor<?x8xf32>            // before

@@ -71,7 +71,7 @@ void kvc::buildLLVMPipeline(OpPassManager &pm) {
 
 void kvc::buildLinalgPipeline(OpPassManager &pm) {
   AssignPackingOptions rowMajor;
-  rowMajor.panel = 0;
+  rowMajor.panels = false;
   pm.addPass(createAssignPacking(rowMajor));
   // A loop that runs once goes before its rows get buffers: those of values that
   // others read can't be written.

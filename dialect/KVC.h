@@ -2,6 +2,7 @@
 #ifndef KVC_DIALECT_KVC_H
 #define KVC_DIALECT_KVC_H
 
+#include "dialect/storage/Storage.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -40,6 +41,12 @@ struct WeightUse {
   llvm::SmallVector<int64_t, 2> shape;
 };
 
+// The element type of weights in `storage`.
+mlir::Type typeOf(mlir::MLIRContext *context, const Storage &storage);
+// The storage of an element type of weights, caches or activations; null for
+// other types.
+const Storage *storageOf(mlir::Type type);
+
 // Whether a number is above 0 and finite, also when it is rounded to f32.
 inline bool isPositive(double number) {
   return float(number) > 0 && std::isfinite(float(number));
@@ -48,6 +55,7 @@ inline bool isPositive(double number) {
 
 #include "dialect/KVCDialect.h.inc"
 #include "dialect/KVCEnums.h.inc"
+#include "dialect/KVCTypeInterfaces.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialect/KVCTypes.h.inc"
 #include "dialect/KVCInterfaces.h.inc"

@@ -11,6 +11,7 @@ using namespace kvc;
 
 #include "dialect/KVCDialect.cpp.inc"
 #include "dialect/KVCEnums.cpp.inc"
+#include "dialect/KVCTypeInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/KVCAttributes.cpp.inc"
 #define GET_TYPEDEF_CLASSES
@@ -35,7 +36,38 @@ struct KVCInliner : DialectInlinerInterface {
     return true;
   }
 };
+
+// The storages that are MLIR's own types.
+template <typename Float>
+struct FloatStorage : WeightStorage::ExternalModel<FloatStorage<Float>, Float> {
+  const Storage &getStorage(Type type) const {
+    if (type.isF64())
+      return f64Storage;
+    if (type.isF32())
+      return f32Storage;
+    return type.isF16() ? f16Storage : bf16Storage;
+  }
+};
+
+template <typename... Floats> void attachFloatStorages(MLIRContext *context) {
+  (Floats::template attachInterface<FloatStorage<Floats>>(*context), ...);
+}
 } // namespace
+
+Type kvc::typeOf(MLIRContext *context, const Storage &storage) {
+  for (Type type : {Type(Float64Type::get(context)), Type(Float32Type::get(context)),
+                    Type(Float16Type::get(context)), Type(BFloat16Type::get(context)),
+                    Type(Q8_0Type::get(context)), Type(Q4_0Type::get(context)),
+                    Type(Q4_1Type::get(context))})
+    if (storageOf(type) == &storage)
+      return type;
+  llvm_unreachable("each storage has a type");
+}
+
+const Storage *kvc::storageOf(Type type) {
+  auto storage = dyn_cast<WeightStorage>(type);
+  return storage ? &storage.getStorage() : nullptr;
+}
 
 void KVCDialect::initialize() {
   addAttributes<
@@ -51,6 +83,8 @@ void KVCDialect::initialize() {
 #include "dialect/KVCOps.cpp.inc"
       >();
   addInterfaces<KVCAliases, KVCInliner>();
+  attachFloatStorages<Float64Type, Float32Type, Float16Type, BFloat16Type>(
+      getContext());
 }
 
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,

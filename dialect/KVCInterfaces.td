@@ -1,6 +1,7 @@
 //===- KVCInterfaces.td - what layouts and ops answer ---------------------===//
 //
-// A layout says where in memory the keys and values of a cache stand. An op says
+// A layout says where in memory the keys and values of a cache stand, a storage
+// how the numbers of a weight do. An op says
 // which weights it reads, and at which positions it works.
 //
 //===----------------------------------------------------------------------===//
@@ -54,6 +55,18 @@ def KVC_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
         attention over the full prefix.
       }],
       "bool", "isExact", (ins)>
+  ];
+}
+
+def KVC_WeightStorage : TypeInterface<"WeightStorage"> {
+  let cppNamespace = "::kvc";
+  let description = [{
+    The element type of a weight: f64, f32, f16, bf16, or one of blocks. It says
+    how numbers stand in memory, are read, rounded and packed.
+  }];
+  let methods = [
+    InterfaceMethod<"What the type stands for.", "const ::kvc::Storage &",
+      "getStorage">
   ];
 }
 

@@ -75,12 +75,11 @@ LogicalResult WeightOp::verify() {
                          << (axes ? " after the axis of layers" : "")
                          << ", but got " << type;
   // C2: element type.
-  Type element = type.getElementType();
-  if (!element.isF64() && !element.isF32() && !element.isF16() &&
-      !element.isBF16())
-    return emitOpError()
-           << "expected the element type to be f64, f32, f16 or bf16, but got "
-           << element;
+  const Storage *storage = storageOf(type.getElementType());
+  if (!storage)
+    return emitOpError() << "expected the element type to be f64, f32, f16, bf16 "
+                            "or one of blocks such as !kvc.q8_0, but got "
+                         << type.getElementType();
   // C5: one layer number at most.
   if (getSource().count("{}") > 1)
     return emitOpError() << "expected the source to have {} once at most, but got "
@@ -97,7 +96,7 @@ LogicalResult WeightOp::verify() {
                               "to divide the rows ("
                            << shape[0] << "), but got " << *heads;
   // C7: bytes.
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  int64_t bytes = storage->bytes;
   bool overflow = false;
   for (int64_t size : type.getShape())
     overflow |= llvm::MulOverflow(bytes, size, bytes);
@@ -108,6 +107,13 @@ LogicalResult WeightOp::verify() {
     return emitOpError() << "expected a symbol in UTF-8 that doesn't begin with "
                             "__ (the packed file's own entries do), but got "
                          << getSymNameAttr();
+  // C9: blocks.
+  if (storage->quants && (shape.size() != 2 || getTransposed() ||
+                          shape[1] % storage->elements != 0))
+    return emitOpError() << "expected a weight in blocks to be a matrix with rows "
+                            "of a multiple of "
+                         << storage->elements
+                         << " elements, not transposed, but got " << type;
   return success();
 }
 
@@ -196,11 +202,35 @@ LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyWeights(*this, symbols); // C1, C2
 }
+
+// Checks that a linear layer whose input is rounded multiplies small integers.
+static LogicalResult verifyRounded(WeightUser op, Value input,
+                                   SymbolTableCollection &symbols) {
+  if (!elementOf(input).isF32())
+    return op->emitOpError() << "expected a rounded input to be f32, but got "
+                             << elementOf(input);
+  for (const WeightUse &use : op.getWeights()) {
+    auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, use.symbol);
+    if (use.shape.size() == 2 && !weight.getStorage().quants)
+      return op->emitOpError()
+             << "expected the " << use.role << " " << use.symbol
+             << " of a rounded input to be stored in blocks, but got "
+             << weight.getWeightType().getElementType();
+  }
+  return success();
+}
+
 LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyWeights(*this, symbols); // C1, C2, C3
+  if (failed(verifyWeights(*this, symbols))) // C1, C2, C3
+    return failure();
+  return getRounded() ? verifyRounded(*this, getInput(), symbols) // C6
+                      : success();
 }
 LogicalResult GatedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyWeights(*this, symbols); // C1, C2, C3
+  if (failed(verifyWeights(*this, symbols))) // C1, C2, C3
+    return failure();
+  return getRounded() ? verifyRounded(*this, getInput(), symbols) // C5
+                      : success();
 }
 
 Value EmbedOp::getPositions() {

@@ -59,7 +59,8 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     Created by BuildModule; `kvc-assign-packing` adds the packing. No effect.
     - C1: the shape is static, of extents above 0, of rank 1 or 2 after the axis
       of layers if any.
-    - C2: the element type is f64, f32, f16 or bf16.
+    - C2: the element type is a storage: f64, f32, f16, bf16, or one of blocks
+      (`!kvc.q8_0`, `!kvc.q4_0`, `!kvc.q4_1`).
     - C3: `transposed` needs a matrix.
     - C4: `paired_heads` is above 0 and even, and divides the rows.
     - C5: the source has `{}` once at most.
@@ -67,6 +68,8 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     - C7: the weight has at most 2^56 bytes.
     - C8: the symbol is UTF-8, a name of the packed file, and doesn't begin with
       `__`, as that file's own entries do.
+    - C9: a weight in blocks is a matrix that isn't transposed, and its rows are
+      whole blocks.
 
     ```mlir
     kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64
@@ -89,6 +92,9 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     }
     // Whether the first axis is the layer.
     bool isStacked() { return getSource().contains("{}"); }
+    const ::kvc::Storage &getStorage() {
+      return *::kvc::storageOf(getWeightType().getElementType());
+    }
     int64_t getLayers() {
       return isStacked() ? getWeightType().getDimSize(0) : 1;
     }
@@ -196,6 +202,11 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
   let description = [{
     `result[n, o] = activation(sum_i input[n, i] * weight[o, i] + bias[o]) + residual[n, o]`
 
+    `rounded`: 32 consecutive inputs of a row at a time are rounded first, to whole
+    numbers from -127 to 127 and a scale that they share, in f32:
+    `scale = max_i |x[i]| / 127`, `x[i] = scale * roundeven(x[i] / scale)`; 0 where
+    the scale is 0, and no number where an input isn't finite.
+
     The sum is taken in blocks of 256 elements of the row, the last one shorter: the
     products of a block are summed in the order of i with fused multiply-adds, from
     0, and the sums of the blocks are added in their order to the bias, or to 0. It
@@ -211,28 +222,31 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: the residual has the result's type.
     - C5: input and result have the same number of rows and element type.
+    - C6: a rounded input is f32, and its weight is stored in blocks.
 
     ```mlir
     %q = kvc.linear %h by @attn_q bias @attn_q.bias layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
     %y = kvc.linear %a by @attn_o layer %layer residual(%x : tensor<?x576xf32>) : tensor<?x576xf32> -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$weight,
+  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded,
+                       FlatSymbolRefAttr:$weight,
                        OptionalAttr<FlatSymbolRefAttr>:$bias,
                        Optional<Index>:$layer,
                        OptionalAttr<KVC_ActivationAttr>:$activation,
                        Optional<KVC_Rows>:$residual);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
-    $input `by` $weight (`bias` $bias^)? (`layer` $layer^)?
+    $input (`rounded` $rounded^)? `by` $weight (`bias` $bias^)? (`layer` $layer^)?
     (`activation` `` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
     type($input) `->` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
-      "::mlir::FlatSymbolRefAttr":$weight, "::mlir::FlatSymbolRefAttr":$bias,
-      "::mlir::Value":$layer), [{
-    build($_builder, $_state, result, input, weight, bias, layer,
-          ActivationAttr(), ::mlir::Value());
+      "bool":$rounded, "::mlir::FlatSymbolRefAttr":$weight,
+      "::mlir::FlatSymbolRefAttr":$bias, "::mlir::Value":$layer), [{
+    build($_builder, $_state, result, input,
+          rounded ? $_builder.getUnitAttr() : ::mlir::UnitAttr(), weight, bias,
+          layer, ActivationAttr(), ::mlir::Value());
   }]>];
   let hasVerifier = 1;
 }
@@ -241,7 +255,7 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear"> {
   let summary = "two linear layers, one gating the other";
   let description = [{
     `result = activation(input gate^T + gate_bias) * (input up^T + up_bias)`,
-    each sum as in `kvc.linear`.
+    each sum as in `kvc.linear`, of an input that is `rounded` as there or not.
 
     Created by `kvc-fuse` from two `kvc.linear`, a `kvc.activate` and a product;
     lowered by `kvc-lower-to-linalg` and `kvc-lower-to-kernels`.
@@ -249,19 +263,21 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear"> {
     - C2: the biases are vectors of the result's width.
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: input and result have the same number of rows and element type.
+    - C5: a rounded input is f32, and the weights are stored in blocks.
 
     ```mlir
     %g = kvc.gated_linear %h by @gate, @up layer %layer activation silu : tensor<?x576xf32> -> tensor<?x1536xf32>
     ```
   }];
-  let arguments = (ins KVC_Rows:$input, FlatSymbolRefAttr:$gate,
+  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded,
+                       FlatSymbolRefAttr:$gate,
                        FlatSymbolRefAttr:$up,
                        OptionalAttr<FlatSymbolRefAttr>:$gate_bias,
                        OptionalAttr<FlatSymbolRefAttr>:$up_bias,
                        Optional<Index>:$layer, KVC_ActivationAttr:$activation);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
-    $input `by` $gate `,` $up (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)?
+    $input (`rounded` $rounded^)? `by` $gate `,` $up (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)?
     (`layer` $layer^)? `activation` `` $activation attr-dict `:`
     type($input) `->` type($result)
   }];

@@ -73,6 +73,27 @@ def KVC_PagedAttr : AttrDef<KVC_Dialect, "Paged",
   let genVerifyDecl = 1;
 }
 
+// An element type of weights: `tensor<576x576x!kvc.q4_0>`.
+class KVC_BlockType<string name, string typeMnemonic>
+    : TypeDef<KVC_Dialect, name, [DeclareTypeInterfaceMethods<KVC_WeightStorage>]> {
+  let mnemonic = typeMnemonic;
+  let description = [{
+    32 consecutive numbers of a row, as small integers with an f16 scale that they
+    share; see dialect/storage.
+  }];
+  let extraClassDefinition = "const ::kvc::Storage &$cppClass::getStorage() const { return ::kvc::"
+      # typeMnemonic # "Storage; }";
+}
+def KVC_Q8_0Type : KVC_BlockType<"Q8_0", "q8_0"> {
+  let summary = "blocks of bytes: scale * q";
+}
+def KVC_Q4_0Type : KVC_BlockType<"Q4_0", "q4_0"> {
+  let summary = "blocks of nibbles: scale * (q - 8)";
+}
+def KVC_Q4_1Type : KVC_BlockType<"Q4_1", "q4_1"> {
+  let summary = "blocks of nibbles: scale * q + minimum, an f16 too";
+}
+
 def KVC_Activation : I32EnumAttr<"Activation", "an activation function", [
     // x * (1 + erf(x / sqrt 2)) / 2
     I32EnumAttrCase<"GELU", 0, "gelu">,
@@ -94,10 +115,11 @@ def KVC_PackingAttr : AttrDef<KVC_Dialect, "Packing"> {
   let summary = "where a weight stands in the packed file";
   let description = [{
     `offset` is in bytes from the start of the file's data section. With
-    `panel` 0 the weight is row-major. With `panel` P a matrix `[rows, columns]`
-    is stored as `[rows/P, columns, P]`, so that P outputs stand in the lanes of
-    a vector, and a vector `[n]` is padded to a multiple of P; padding is zero.
-    Layers, if any, come first in either case.
+    `panel` 0 the weight is row-major, each row as a model's file has it. With
+    `panel` P a matrix `[rows, columns]` stands in groups of P rows, so that P
+    outputs stand in the lanes of vectors (see `Storage::pack`), and a vector `[n]`
+    is padded to a multiple of P; padding is zero. Layers, if any, come first in
+    either case.
     - C1: the offset and the panel are not negative.
   }];
   let genVerifyDecl = 1;

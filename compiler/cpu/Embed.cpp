@@ -4,14 +4,21 @@
 using namespace mlir;
 using namespace kvc;
 
-// table: [entries/16, width, 16], so an entry is a lane of a panel.
-void kvc::emitEmbed(KernelBuilder &b, Value ids, Value table, Value output) {
+// An entry is a lane of a panel.
+void kvc::emitEmbed(KernelBuilder &b, Value ids, const Matrix &table,
+                    Value output) {
   b.parallel("n", b.rowsOf(output), [&](Value n) {
     Value id =
         b.named("id", b.toIndex(memref::LoadOp::create(b, ids, n)));
-    Value panel = b.divFloor(id, kLanes), lane = b.rem(id, kLanes);
+    Value group = b.divFloor(id, kLanes), lane = b.rem(id, kLanes);
     b.forLoop("i", b.index(0), b.index(b.widthOf(output)), 1, [&](Value i) {
-      b.storeScalar(b.loadScalar(table, {panel, i, lane}), output, {n, i});
+      Value number;
+      if (table.storage->quants)
+        number = vector::ExtractOp::create(b, table.lanes(b, group, i),
+                                           OpFoldResult(lane));
+      else
+        number = b.loadScalar(table.view, {group, i, lane});
+      b.storeScalar(number, output, {n, i});
     });
   });
 }

@@ -29,10 +29,14 @@ private:
   mlir::Value reuseOrAllocate(KernelBuilder &b, mlir::Value tensor,
                               mlir::Value operand);
   bool diesAt(mlir::Value tensor, mlir::Operation *op);
-  mlir::Value weight(KernelBuilder &b, WeightUser op,
+  // A weight of `op`, as a vector (null without a symbol) or as a matrix.
+  mlir::Value vector(KernelBuilder &b, WeightUser op,
                      mlir::FlatSymbolRefAttr symbol);
+  Matrix matrix(KernelBuilder &b, WeightUser op,
+                mlir::FlatSymbolRefAttr symbol);
   mlir::Value scalar(mlir::Value value) { return scalars.lookup(value); }
   void lowerLinear(KernelBuilder &b, WeightUser op, mlir::Value input,
+                   bool rounded,
                    llvm::ArrayRef<mlir::FlatSymbolRefAttr> weights,
                    llvm::ArrayRef<mlir::FlatSymbolRefAttr> biases,
                    std::optional<Activation> activation, mlir::Value residual);

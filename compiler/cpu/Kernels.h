@@ -26,16 +26,28 @@ struct CacheBuffers {
   mlir::Value inPage(KernelBuilder &b, mlir::Value position) const;
 };
 
-// One layer's weight (the only one where `layer` is null): memref<PxKx16xE> for
-// a matrix, memref<NxE> for a vector.
-mlir::Value viewWeight(KernelBuilder &b, mlir::Value weights, WeightOp weight,
+// One layer's vector (the only one where `layer` is null): memref<NxE>.
+mlir::Value viewVector(KernelBuilder &b, mlir::Value weights, WeightOp weight,
                        mlir::Value layer);
+
+// One layer's matrix, as the packed file has it.
+struct Matrix {
+  const Storage *storage;
+  // memref<PxKx16xE> of floats, memref<Pxi8> of the bytes of panels of blocks.
+  mlir::Value view;
+
+  // Of the outputs 16 * group to 16 * group + 15 what input k is multiplied with,
+  // in the arithmetic's type.
+  mlir::Value lanes(KernelBuilder &b, mlir::Value group, mlir::Value k) const;
+};
+Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, WeightOp weight,
+                  mlir::Value layer);
 
 // One output of a linear layer: act(x w^T + bias).
 struct LinearKernel {
   mlir::Value input;
   // One matrix, or two: the gate and what it gates.
-  llvm::SmallVector<mlir::Value> weights;
+  llvm::SmallVector<Matrix> weights;
   // A bias for each matrix, or null.
   llvm::SmallVector<mlir::Value> biases;
   std::optional<Activation> activation; // of the first
@@ -45,7 +57,9 @@ struct LinearKernel {
 };
 void emitLinear(KernelBuilder &b, const LinearKernel &kernel, TileShape tile);
 
-void emitEmbed(KernelBuilder &b, mlir::Value ids, mlir::Value table,
+// Rounds rows to bytes and scales, for products with matrices in blocks.
+void emitRoundRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
+void emitEmbed(KernelBuilder &b, mlir::Value ids, const Matrix &table,
                mlir::Value output);
 void emitSelect(KernelBuilder &b, mlir::Value input, mlir::Value rows,
                 mlir::Value output);

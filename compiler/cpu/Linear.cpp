@@ -6,25 +6,10 @@
 // added to the bias, or to 0, one block after the other. So an output is the same
 // bits in the one-row form and in the tiled form, in every tile shape, on every
 // CPU.
-#include "compiler/fuse/Packing.h"
 #include "compiler/cpu/Kernels.h"
 
 using namespace mlir;
 using namespace kvc;
-
-Value kvc::viewWeight(KernelBuilder &b, Value weights, WeightOp weight,
-                      Value layer) {
-  SmallVector<int64_t> shape = packedShape(weight);
-  if (weight.isStacked())
-    shape.erase(shape.begin());
-  auto type = MemRefType::get(shape, weight.getWeightType().getElementType());
-  int64_t layerBytes = packedBytes(weight) / weight.getLayers();
-  Value offset = b.index(weight.getPacking()->getOffset());
-  if (layer)
-    offset = b.add(offset, b.mul(layer, layerBytes));
-  return b.named(weight.getSymName(),
-                 memref::ViewOp::create(b, type, weights, offset, ValueRange{}));
-}
 
 namespace {
 // The work of a task: tiles of `rows` rows by `panels` panels, below each other.
@@ -93,8 +78,7 @@ SmallVector<Value> Tile::sumBlock(ArrayRef<size_t> matrices, Value row,
     SmallVector<Value> w, next(state);
     for (size_t matrix : matrices)
       for (int64_t p = 0; p != panels; ++p)
-        w.push_back(
-            b.loadLanes(kernel.weights[matrix], {panelLoad[p], k, b.index(0)}));
+        w.push_back(kernel.weights[matrix].lanes(b, panelLoad[p], k));
     // A row's input is used up before the next is loaded: one register.
     for (int64_t r = 0; r != rows; ++r) {
       Value x = b.splat(b.loadScalar(kernel.input, {rowLoad[r], k}));

@@ -69,25 +69,37 @@ Value ForwardLowering::reuseOrAllocate(KernelBuilder &b, Value tensor,
   return allocate(b, tensor, operand);
 }
 
-Value ForwardLowering::weight(KernelBuilder &b, WeightUser op,
+Value ForwardLowering::vector(KernelBuilder &b, WeightUser op,
                               FlatSymbolRefAttr symbol) {
   if (!symbol)
     return Value();
   auto declaration = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
-  return viewWeight(b, lowered.getArgument(AbiArgument::Weights), declaration,
+  return viewVector(b, lowered.getArgument(AbiArgument::Weights), declaration,
+                    declaration.isStacked() ? scalar(op.getLayer()) : Value());
+}
+
+Matrix ForwardLowering::matrix(KernelBuilder &b, WeightUser op,
+                               FlatSymbolRefAttr symbol) {
+  auto declaration = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  return viewMatrix(b, lowered.getArgument(AbiArgument::Weights), declaration,
                     declaration.isStacked() ? scalar(op.getLayer()) : Value());
 }
 
 void ForwardLowering::lowerLinear(
-    KernelBuilder &b, WeightUser op, Value input,
+    KernelBuilder &b, WeightUser op, Value input, bool rounded,
     ArrayRef<FlatSymbolRefAttr> weights, ArrayRef<FlatSymbolRefAttr> biases,
     std::optional<Activation> activation, Value residual) {
   LinearKernel kernel;
   kernel.input = buffer(input);
+  if (rounded) {
+    kernel.input = memref::AllocOp::create(
+        b, cast<MemRefType>(kernel.input.getType()), rowCounts.lookup(input));
+    emitRoundRows(b, buffer(input), kernel.input);
+  }
   for (FlatSymbolRefAttr symbol : weights)
-    kernel.weights.push_back(weight(b, op, symbol));
+    kernel.weights.push_back(matrix(b, op, symbol));
   for (FlatSymbolRefAttr symbol : biases)
-    kernel.biases.push_back(weight(b, op, symbol));
+    kernel.biases.push_back(vector(b, op, symbol));
   kernel.activation = activation;
   Value result = op->getResult(0);
   kernel.residual = residual ? buffer(residual) : Value();
@@ -137,7 +149,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](EmbedOp o) {
-        emitEmbed(b, buffer(o.getIds()), weight(b, o, o.getTableAttr()),
+        emitEmbed(b, buffer(o.getIds()), matrix(b, o, o.getTableAttr()),
                   allocate(b, o.getResult(), o.getIds()));
         return success();
       })
@@ -147,25 +159,25 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](RMSNormOp o) {
-        emitRMSNorm(b, buffer(o.getInput()), weight(b, o, o.getWeightAttr()),
+        emitRMSNorm(b, buffer(o.getInput()), vector(b, o, o.getWeightAttr()),
                     o.getEpsilon().convertToDouble(),
                     allocate(b, o.getResult(), o.getInput()));
         return success();
       })
       .Case([&](LayerNormOp o) {
-        emitLayerNorm(b, buffer(o.getInput()), weight(b, o, o.getWeightAttr()),
-                      weight(b, o, o.getBiasAttr()),
+        emitLayerNorm(b, buffer(o.getInput()), vector(b, o, o.getWeightAttr()),
+                      vector(b, o, o.getBiasAttr()),
                       o.getEpsilon().convertToDouble(),
                       allocate(b, o.getResult(), o.getInput()));
         return success();
       })
       .Case([&](LinearOp o) {
-        lowerLinear(b, o, o.getInput(), {o.getWeightAttr()}, {o.getBiasAttr()},
+        lowerLinear(b, o, o.getInput(), o.getRounded(), {o.getWeightAttr()}, {o.getBiasAttr()},
                     o.getActivation(), o.getResidual());
         return success();
       })
       .Case([&](GatedLinearOp o) {
-        lowerLinear(b, o, o.getInput(), {o.getGateAttr(), o.getUpAttr()},
+        lowerLinear(b, o, o.getInput(), o.getRounded(), {o.getGateAttr(), o.getUpAttr()},
                     {o.getGateBiasAttr(), o.getUpBiasAttr()}, o.getActivation(),
                     Value());
         return success();
@@ -264,9 +276,10 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
       return signalPassFailure();
     }
     for (auto weight : module.getOps<WeightOp>())
-      if (!weight.getPacking() || weight.getPacking()->getPanel() != kLanes) {
+      if (!weight.getPacking() ||
+          weight.getPacking()->getPanel() != weight.getStorage().panel) {
         weight.emitOpError("expected panels of ")
-            << kLanes << " from kvc-assign-packing";
+            << weight.getStorage().panel << " from kvc-assign-packing";
         return signalPassFailure();
       }
     if (failed(ForwardLowering(forward, {tileRows, tilePanels}).run()))

@@ -232,7 +232,7 @@ Error Reader::readTensors(uint64_t count) {
     tensor.typeName = known ? tensorTypes[type].str()
                             : "a type that GGUF doesn't name (" +
                                   std::to_string(type) + ")";
-    tensor.type = elementTypeNamed(tensor.typeName);
+    tensor.storage = Storage::namedInFile(tensor.typeName);
     entries.push_back(std::move(entry));
   }
   return Error::success();
@@ -251,8 +251,8 @@ Error Reader::placeTensors(uint64_t begin) {
       return fail(entry.name + ": expected an offset that is a multiple of " +
                   Twine(alignment) + " (general.alignment), but got " +
                   Twine(entry.offset));
-    if (tensor.type) {
-      ElementTypeInfo block = infoOf(*tensor.type);
+    if (tensor.storage) {
+      const Storage &block = *tensor.storage;
       int64_t inner = tensor.shape.empty() ? 1 : tensor.shape.back();
       if (inner % block.elements != 0)
         return fail(entry.name + ": expected rows of a multiple of " +
@@ -278,7 +278,7 @@ Error Reader::placeTensors(uint64_t begin) {
                   Twine(entry.offset));
     tensor.data = data.data() + entry.offset;
     end = entry.offset + tensor.bytes;
-    sized = tensor.type.has_value();
+    sized = tensor.storage != nullptr;
     if (!file.add(entry.name, std::move(tensor)))
       return fail(entry.name + ": expected once, but got it twice");
   }

@@ -182,7 +182,7 @@ Expected<ModelSpec> readGGUFModel(StringRef path) {
   spec.name = identifier(sys::path::stem(path));
   spec.weights = path.str();
 
-  if (Error error = checkWeights(spec, **file))
+  if (Error error = findWeights(spec, **file))
     return std::move(error);
   if (Error error = readFrequencies(**file, spec.rotary))
     return std::move(error);

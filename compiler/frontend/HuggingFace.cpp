@@ -136,7 +136,7 @@ Expected<ModelSpec> readHuggingFace(StringRef directory) {
   spec.name = modelName(directory);
   spec.weights = (*file)->path().str();
 
-  if (Error error = checkWeights(spec, **file))
+  if (Error error = findWeights(spec, **file))
     return std::move(error);
   if (Error error = checkTiedHead(spec, **file))
     return std::move(error);

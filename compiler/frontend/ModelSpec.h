@@ -3,6 +3,7 @@
 #ifndef KVC_COMPILER_FRONTEND_MODELSPEC_H
 #define KVC_COMPILER_FRONTEND_MODELSPEC_H
 
+#include "dialect/storage/Storage.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
@@ -32,6 +33,9 @@ struct WeightSpec {
   // Non-zero where the rows of each head stand in pair order (2i, 2i+1), as in
   // GGUF's Llama: the head's width. They are read in half order (i, i+d/2).
   int64_t pairedHeadDim = 0;
+  // As the file has it, all layers alike; null where layers differ or the numbers
+  // stand nowhere (random weights).
+  const Storage *storage = nullptr;
 };
 
 enum class NormKind { LayerNorm, RMSNorm };
@@ -64,9 +68,7 @@ struct ModelSpec {
   // Keys that a query sees in each layer, its own and those before; 0: all.
   std::vector<int64_t> windows;
 
-  // What the file asks for; the command line may override both.
   std::string arithmetic = "f32"; // "f64" or "f32"
-  std::string weightType;         // "" : as --weights says, else f32
 
   // Weights. Optional ones are absent where the model has none.
   WeightSpec tokenEmbedding;

@@ -70,6 +70,8 @@ static void printWeight(StringRef role, const WeightSpec &weight,
                         raw_ostream &os) {
   os << role << ": @" << weight.symbol << " = \"" << weight.source << "\" "
      << printShape(weight.shape);
+  if (weight.storage)
+    os << " " << weight.storage->name;
   if (weight.transposed)
     os << " transposed";
   if (weight.firstRow)
@@ -92,8 +94,6 @@ void print(const ModelSpec &spec, raw_ostream &os) {
      << "\nattention_scale: " << number(spec.attentionScale) << "\n";
   printWindows(spec, os);
   os << "arithmetic: " << spec.arithmetic << "\n";
-  if (!spec.weightType.empty())
-    os << "weight_type: " << spec.weightType << "\n";
   os << "weights: " << spec.weights << "\n";
   forEachWeight(spec, [&](StringRef role, const WeightSpec &weight) {
     printWeight(role, weight, os);

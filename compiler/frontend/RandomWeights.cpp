@@ -45,20 +45,15 @@ public:
     return invalid(text, name + ": random weights have no shape of their own");
   }
 
+  const Storage *storage(StringRef name) const override { return nullptr; }
+
+  Expected<const char *> bytes(StringRef name, ArrayRef<int64_t>, int64_t,
+                               int64_t) const override {
+    return invalid(text, name + ": random weights stand nowhere");
+  }
+
   Error read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
              int64_t count, double *out) const override {
-    return readAs(name, shape, first, count, out);
-  }
-  Error read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-             int64_t count, float *out) const override {
-    return readAs(name, shape, first, count, out);
-  }
-  bool isFloat(StringRef name) const override { return false; }
-
-private:
-  template <typename Number>
-  Error readAs(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-               int64_t count, Number *out) const {
     if (Error error = check(name, shape))
       return error;
     bool matrix = shape.size() == 2;
@@ -68,11 +63,12 @@ private:
     for (int64_t i = 0; i < count; ++i) {
       uint64_t u = mix(key + uint64_t(first + i + 1) * 0x9e3779b97f4a7c15);
       double r = double(u >> 11) * 0x1p-52 - 1; // in [-1, 1), exact
-      out[i] = Number(base + scale * r);
+      out[i] = base + scale * r;
     }
     return Error::success();
   }
 
+private:
   std::string text;
   uint64_t seed;
 };

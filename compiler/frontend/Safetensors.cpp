@@ -18,15 +18,15 @@ using namespace llvm;
 namespace kvc {
 
 // The format has no blocks.
-static std::optional<ElementType> elementType(StringRef dtype) {
-  std::optional<ElementType> type = elementTypeNamed(dtype);
-  return type && infoOf(*type).elements == 1 ? type : std::nullopt;
+static const Storage *storageOf(StringRef dtype) {
+  const Storage *storage = Storage::namedInFile(dtype);
+  return storage && !storage->quants ? storage : nullptr;
 }
 
 // Bytes of an element of any type that the format knows, 0 for others.
 static int64_t elementBytes(StringRef dtype) {
-  if (std::optional<ElementType> type = elementType(dtype))
-    return infoOf(*type).bytes;
+  if (const Storage *storage = storageOf(dtype))
+    return storage->bytes;
   return StringSwitch<int64_t>(dtype)
       .Cases({"I64", "U64", "C64"}, 8)
       .Cases({"I32", "U32"}, 4)
@@ -52,7 +52,7 @@ static std::vector<int64_t> wholeNumbers(Fields &fields, StringRef key) {
 // Reads one entry of the header into `tensor`.
 static void readEntry(Fields &entry, StringRef data, Tensor &tensor) {
   tensor.typeName = entry.text("dtype");
-  tensor.type = elementType(tensor.typeName);
+  tensor.storage = storageOf(tensor.typeName);
   tensor.shape = wholeNumbers(entry, "shape");
   std::vector<int64_t> offsets = wholeNumbers(entry, "data_offsets");
   entry.finish();

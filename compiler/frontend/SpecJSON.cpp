@@ -77,9 +77,7 @@ static void readArithmetic(Fields &fields, ModelSpec &spec) {
   if (!fields.has("arithmetic"))
     return;
   spec.arithmetic = fields.text("arithmetic");
-  if (spec.arithmetic == "f64")
-    spec.weightType = "f64";
-  else if (spec.arithmetic != "f32")
+  if (spec.arithmetic != "f64" && spec.arithmetic != "f32")
     fields.expected("arithmetic", "f32 or f64");
 }
 
@@ -152,7 +150,7 @@ Expected<ModelSpec> readSpecJSON(StringRef path) {
   auto file = openWeights(spec.weights);
   if (!file)
     return invalid(path, "weights: " + toString(file.takeError()));
-  if (Error error = checkWeights(spec, **file))
+  if (Error error = findWeights(spec, **file))
     return std::move(error);
   return spec;
 }

@@ -59,38 +59,41 @@ Error TensorFile::check(StringRef name, ArrayRef<int64_t> shape) const {
     return invalid(path(), name + ": expected shape " + printShape(shape) +
                                ", but got " + printShape(*found));
   const Tensor *tensor = find(name);
-  if (!tensor->type)
+  if (!tensor->storage)
     return invalid(path(), name + ": expected an element type that kvc reads, "
                                   "but got " + tensor->typeName);
   return Error::success();
 }
 
-bool TensorFile::isFloat(StringRef name) const {
+const Storage *TensorFile::storage(StringRef name) const {
   const Tensor *tensor = find(name);
-  return tensor && tensor->type != ElementType::F64;
+  return tensor ? tensor->storage : nullptr;
 }
 
-template <typename Number>
-Error TensorFile::readAs(StringRef name, ArrayRef<int64_t> shape, int64_t first,
-                         int64_t count, Number *out) const {
+Expected<const char *> TensorFile::bytes(StringRef name,
+                                         ArrayRef<int64_t> shape, int64_t first,
+                                         int64_t count) const {
   if (Error error = check(name, shape))
-    return error;
+    return std::move(error);
   const Tensor *tensor = find(name);
-  ElementTypeInfo info = infoOf(*tensor->type);
+  const Storage &storage = *tensor->storage;
   int64_t elements = *elementCount(shape);
   if (first < 0 || count < 0 || first > elements - count ||
-      first % info.elements != 0 || count % info.elements != 0)
+      first % storage.elements != 0 || count % storage.elements != 0)
     return invalid(path(), name + ": expected a range of whole blocks of " +
-                               Twine(info.elements) + " inside " +
+                               Twine(storage.elements) + " inside " +
                                Twine(elements) + " elements, but got " +
                                Twine(count) + " from " + Twine(first));
-  dequantize(*tensor->type,
-             tensor->data + first / info.elements * info.bytes, count, out);
+  return tensor->data + storage.rowBytes(first);
+}
+
+Error TensorFile::read(StringRef name, ArrayRef<int64_t> shape, int64_t first,
+                       int64_t count, double *out) const {
+  auto data = bytes(name, shape, first, count);
+  if (!data)
+    return data.takeError();
+  storage(name)->decode(*data, count, out);
   return Error::success();
 }
-template Error TensorFile::readAs(StringRef, ArrayRef<int64_t>, int64_t,
-                                  int64_t, float *) const;
-template Error TensorFile::readAs(StringRef, ArrayRef<int64_t>, int64_t,
-                                  int64_t, double *) const;
 
 } // namespace kvc

@@ -3,7 +3,6 @@
 #ifndef KVC_COMPILER_FRONTEND_TENSORFILE_H
 #define KVC_COMPILER_FRONTEND_TENSORFILE_H
 
-#include "compiler/frontend/ElementType.h"
 #include "compiler/frontend/WeightFile.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -13,9 +12,9 @@
 namespace kvc {
 
 struct Tensor {
-  std::optional<ElementType> type; // absent: a type that we don't read
-  std::string typeName;            // as the format spells it
-  std::vector<int64_t> shape;      // outermost axis first
+  const Storage *storage = nullptr; // null: a type that we don't read
+  std::string typeName;             // as the format spells it
+  std::vector<int64_t> shape;       // outermost axis first
   const char *data = nullptr;      // `bytes` of them lie inside a mapping
   uint64_t bytes = 0;
 };
@@ -29,15 +28,13 @@ public:
                     llvm::ArrayRef<int64_t> shape) const override;
   llvm::Expected<std::vector<int64_t>>
   shape(llvm::StringRef name) const override;
+  const Storage *storage(llvm::StringRef name) const override;
+  llvm::Expected<const char *> bytes(llvm::StringRef name,
+                                     llvm::ArrayRef<int64_t> shape,
+                                     int64_t first,
+                                     int64_t count) const override;
   llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                   int64_t first, int64_t count, double *out) const override {
-    return readAs(name, shape, first, count, out);
-  }
-  llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                   int64_t first, int64_t count, float *out) const override {
-    return readAs(name, shape, first, count, out);
-  }
-  bool isFloat(llvm::StringRef name) const override;
+                   int64_t first, int64_t count, double *out) const override;
 
   // Null where there is none.
   const Tensor *find(llvm::StringRef name) const;
@@ -51,10 +48,6 @@ public:
   void keep(std::unique_ptr<llvm::MemoryBuffer> mapping);
 
 private:
-  template <typename Number>
-  llvm::Error readAs(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                     int64_t first, int64_t count, Number *out) const;
-
   std::string filePath;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> mappings;
   llvm::StringMap<Tensor> tensors;

@@ -3,6 +3,7 @@
 #ifndef KVC_COMPILER_FRONTEND_WEIGHTFILE_H
 #define KVC_COMPILER_FRONTEND_WEIGHTFILE_H
 
+#include "dialect/storage/Storage.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -30,16 +31,21 @@ public:
   virtual llvm::Expected<std::vector<int64_t>>
   shape(llvm::StringRef name) const = 0;
 
-  // Reads `count` elements of the flattened (row-major) tensor `name` of
-  // `shape`, from element `first`, dequantised. Fails where `check` does, where
-  // the range doesn't lie inside, or where a block-quantised tensor's isn't made
-  // of whole blocks.
+  // How the numbers of `name` stand; null where they stand nowhere (random
+  // weights) or there is no such tensor.
+  virtual const Storage *storage(llvm::StringRef name) const = 0;
+
+  // Where `count` elements of the flattened (row-major) tensor `name` of `shape`,
+  // from element `first`, stand in its storage, unaligned. Fails where `check`
+  // does, where the range doesn't lie inside, or where it isn't made of whole
+  // blocks.
+  virtual llvm::Expected<const char *>
+  bytes(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, int64_t first,
+        int64_t count) const = 0;
+
+  // The same elements as numbers, also where they stand nowhere.
   virtual llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                            int64_t first, int64_t count, double *out) const = 0;
-  // The same, rounded to nearest; `isFloat` says where nothing is rounded.
-  virtual llvm::Error read(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
-                           int64_t first, int64_t count, float *out) const = 0;
-  virtual bool isFloat(llvm::StringRef name) const = 0;
 };
 
 // Opens "random:<seed>", a .safetensors file or a .gguf file (told by content,

@@ -108,9 +108,9 @@ void nameWeights(ModelSpec &spec, const WeightNames &names) {
     spec.headBias = biasOf({names.head, ""}, spec.vocab);
 }
 
-void forEachWeight(const ModelSpec &spec,
-                   function_ref<void(StringRef, const WeightSpec &)> visit) {
-  auto maybe = [&](StringRef role, const std::optional<WeightSpec> &weight) {
+template <typename Spec, typename Visit>
+static void visitWeights(Spec &spec, Visit visit) {
+  auto maybe = [&](StringRef role, auto &weight) {
     if (weight)
       visit(role, *weight);
   };
@@ -140,6 +140,11 @@ void forEachWeight(const ModelSpec &spec,
   maybe("head_bias", spec.headBias);
 }
 
+void forEachWeight(const ModelSpec &spec,
+                   function_ref<void(StringRef, const WeightSpec &)> visit) {
+  visitWeights(spec, visit);
+}
+
 std::string tensorName(const WeightSpec &weight, int64_t layer) {
   if (!weight.perLayer)
     return weight.source;
@@ -147,20 +152,25 @@ std::string tensorName(const WeightSpec &weight, int64_t layer) {
   return (before + Twine(layer) + after).str();
 }
 
-Error checkWeights(const ModelSpec &spec, const WeightFile &file) {
+Error findWeights(ModelSpec &spec, const WeightFile &file) {
   StringMap<int64_t> rows; // of the file's tensor: its slices together
   forEachWeight(spec, [&](StringRef, const WeightSpec &weight) {
     rows[weight.source] += weight.shape[0];
   });
   Error result = Error::success();
-  forEachWeight(spec, [&](StringRef, const WeightSpec &weight) {
+  visitWeights(spec, [&](StringRef, WeightSpec &weight) {
     std::vector<int64_t> shape = weight.shape;
     shape[0] = rows[weight.source];
     if (weight.transposed)
       std::swap(shape[0], shape[1]);
     int64_t layers = weight.perLayer ? spec.layers : 1;
-    for (int64_t layer = 0; layer < layers && !result; ++layer)
-      result = file.check(tensorName(weight, layer), shape);
+    weight.storage = file.storage(tensorName(weight, 0));
+    for (int64_t layer = 0; layer < layers && !result; ++layer) {
+      std::string name = tensorName(weight, layer);
+      result = file.check(name, shape);
+      if (file.storage(name) != weight.storage)
+        weight.storage = nullptr;
+    }
   });
   return result;
 }

@@ -46,8 +46,9 @@ void forEachWeight(
 // The tensor of one layer: "{}" of the source replaced.
 std::string tensorName(const WeightSpec &weight, int64_t layer);
 
-// Fails unless `file` has every weight of every layer in the right shape.
-llvm::Error checkWeights(const ModelSpec &spec, const WeightFile &file);
+// Notes how each weight is stored. Fails unless `file` has every weight of every
+// layer in the right shape.
+llvm::Error findWeights(ModelSpec &spec, const WeightFile &file);
 
 // Fails on a tensor that no weight reads, unless `harmless` says that it can't
 // change the function.

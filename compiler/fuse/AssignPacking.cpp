@@ -17,8 +17,12 @@ SmallVector<int64_t> kvc::packedShape(WeightOp weight) {
   if (weight.isStacked())
     shape.push_back(weight.getLayers());
   ArrayRef<int64_t> one = weight.getLayerShape();
+  const Storage &storage = weight.getStorage();
   int64_t panel = weight.getPacking()->getPanel();
-  if (panel == 0)
+  if (storage.quants)
+    shape.append({llvm::divideCeilSigned(one[0], std::max<int64_t>(panel, 1)),
+                  std::max<int64_t>(panel, 1) * storage.rowBytes(one[1])});
+  else if (panel == 0)
     llvm::append_range(shape, one);
   else if (one.size() == 2)
     shape.append({llvm::divideCeilSigned(one[0], panel), one[1], panel});
@@ -28,7 +32,8 @@ SmallVector<int64_t> kvc::packedShape(WeightOp weight) {
 }
 
 int64_t kvc::packedBytes(WeightOp weight) {
-  int64_t bytes = weight.getWeightType().getElementTypeBitWidth() / 8;
+  const Storage &storage = weight.getStorage();
+  int64_t bytes = storage.quants ? 1 : storage.bytes;
   for (int64_t size : packedShape(weight))
     bytes *= size;
   return bytes;
@@ -38,16 +43,11 @@ namespace {
 struct AssignPacking : kvc::impl::AssignPackingBase<AssignPacking> {
   using AssignPackingBase::AssignPackingBase;
   void runOnOperation() override {
-    if (panel != 0 && panel != kLanes) {
-      getOperation().emitError() << "expected panels of " << kLanes
-                                 << " rows, or 0 for none, but got "
-                                 << int64_t(panel);
-      return signalPassFailure();
-    }
     int64_t offset = 0;
     for (auto weight : getOperation().getOps<WeightOp>()) {
       offset = llvm::alignTo(offset, kPackedAlignment);
-      weight.setPackingAttr(PackingAttr::get(&getContext(), offset, panel));
+      weight.setPackingAttr(PackingAttr::get(
+          &getContext(), offset, panels ? weight.getStorage().panel : 0));
       offset += packedBytes(weight);
       if (offset > kMaxBytes) {
         weight.emitError() << "expected weights of at most 2^56 bytes in all, but "

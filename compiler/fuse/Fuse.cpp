@@ -28,9 +28,9 @@ struct FuseActivation : OpRewritePattern<ActivateOp> {
     if (op->hasOneUse() && isa<arith::MulFOp>(*op->user_begin()))
       return rewriter.notifyMatchFailure(op, "a gate");
     rewriter.replaceOpWithNewOp<LinearOp>(
-        op, op.getType(), linear.getInput(), linear.getWeightAttr(),
-        linear.getBiasAttr(), linear.getLayer(), op.getActivationAttr(),
-        Value());
+        op, op.getType(), linear.getInput(), linear.getRoundedAttr(),
+        linear.getWeightAttr(), linear.getBiasAttr(), linear.getLayer(),
+        op.getActivationAttr(), Value());
     rewriter.eraseOp(linear);
     return success();
   }
@@ -49,9 +49,9 @@ struct FuseResidual : OpRewritePattern<arith::AddFOp> {
           sum == other)
         continue;
       rewriter.replaceOpWithNewOp<LinearOp>(
-          op, op.getType(), linear.getInput(), linear.getWeightAttr(),
-          linear.getBiasAttr(), linear.getLayer(), linear.getActivationAttr(),
-          other);
+          op, op.getType(), linear.getInput(), linear.getRoundedAttr(),
+          linear.getWeightAttr(), linear.getBiasAttr(), linear.getLayer(),
+          linear.getActivationAttr(), other);
       rewriter.eraseOp(linear);
       return success();
     }
@@ -74,14 +74,14 @@ struct FuseGate : OpRewritePattern<arith::MulFOp> {
       return rewriter.notifyMatchFailure(op, "not a gate times a linear");
     auto gate = activate.getInput().getDefiningOp<LinearOp>();
     if (!gate || !gate->hasOneUse() || gate.getInput() != up.getInput() ||
-        gate.getLayer() != up.getLayer())
+        gate.getRounded() != up.getRounded() || gate.getLayer() != up.getLayer())
       return rewriter.notifyMatchFailure(op, "the two have different inputs");
     for (LinearOp linear : {gate, up})
       if (linear.getActivation() || linear.getResidual())
         return rewriter.notifyMatchFailure(op, "a linear has an epilogue");
     rewriter.replaceOpWithNewOp<GatedLinearOp>(
-        op, op.getType(), gate.getInput(), gate.getWeightAttr(),
-        up.getWeightAttr(), gate.getBiasAttr(), up.getBiasAttr(),
+        op, op.getType(), gate.getInput(), gate.getRoundedAttr(),
+        gate.getWeightAttr(), up.getWeightAttr(), gate.getBiasAttr(), up.getBiasAttr(),
         gate.getLayer(), activate.getActivationAttr());
     rewriter.eraseOp(activate);
     rewriter.eraseOp(gate);

@@ -11,8 +11,9 @@ namespace kvc {
 inline constexpr int64_t kPackedAlignment = 64;
 
 // The shape in the packed file, layers first: [rows/P, columns, P] for a matrix
-// in panels of P, [n rounded up to P] for a vector, the weight's own shape
-// without panels. The weight has been packed.
+// of floats in panels of P, [n rounded up to P] for a vector, the weight's own
+// shape without panels; bytes for blocks, [rows/P, bytes of a panel] and [rows,
+// bytes of a row]. The weight has been packed.
 llvm::SmallVector<int64_t> packedShape(WeightOp weight);
 
 // Bytes of the whole weight in the packed file.

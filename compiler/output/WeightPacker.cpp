@@ -2,10 +2,8 @@
 // header, JSON header, data section). The header is padded with blanks so that
 // the data section starts at a multiple of 64 bytes.
 #include "compiler/output/WeightPacker.h"
-#include "compiler/output/NarrowFloats.h"
 #include "compiler/output/Version.h"
 #include "compiler/output/WriteFile.h"
-#include "compiler/ElementTypes.h"
 #include "compiler/frontend/Files.h"
 #include "compiler/frontend/TensorFile.h"
 #include "compiler/frontend/WeightFile.h"
@@ -23,23 +21,25 @@ using namespace kvc;
 namespace {
 
 // One layer of one weight as the IR names it, read from the model's file. Every
-// number has been checked: the packed type can hold it.
-template <typename Number> class LayerReader {
+// number has been checked: the weight's storage can hold it.
+class LayerReader {
 public:
   LayerReader(const WeightFile &file, WeightOp weight, llvm::StringRef name,
               bool allowNonfinite)
-      : file(file), weight(weight), layerShape(weight.getLayerShape()),
-        type(elementTypeOf(weight.getWeightType().getElementType())),
-        allowNonfinite(allowNonfinite), name(name) {
-    rows = layerShape[0];
-    columns = layerShape.size() == 2 ? layerShape[1] : 1;
+      : file(file), weight(weight), from(file.storage(name)),
+        to(weight.getStorage()), allowNonfinite(allowNonfinite), name(name) {
+    llvm::ArrayRef<int64_t> shape = weight.getLayerShape();
+    rows = shape[0];
+    columns = shape.size() == 2 ? shape[1] : 1;
   }
 
   // Finds the file's shape of the tensor and checks that it holds our rows.
   llvm::Error open();
 
-  // Row `row` (an element of a vector), in half order where heads are paired.
-  llvm::Error readRow(int64_t row, Number *out);
+  // The bytes of row `row` (an element of a vector) in the weight's storage: in
+  // the file itself, where it stands there so, or written to `scratch`. In half
+  // order where heads are paired.
+  llvm::Expected<const char *> readRow(int64_t row, std::vector<char> &scratch);
 
 private:
   llvm::Error fail(const llvm::Twine &what) const {
@@ -53,22 +53,35 @@ private:
     }
     return weight.getFirstRow().value_or(0) + row;
   }
+  // f64's numbers need a double, others a float.
+  template <typename Number>
+  llvm::Error readNumbers(int64_t first, int64_t count, Number *out);
+  template <typename Number>
+  llvm::Expected<const char *> readRowAs(int64_t row,
+                                         std::vector<Number> &whole,
+                                         std::vector<char> &scratch);
   // An error about `value`, the file's element `index`.
   llvm::Error reject(double value, int64_t index) const;
 
   const WeightFile &file;
   WeightOp weight;
-  llvm::ArrayRef<int64_t> layerShape;
-  ElementType type;
+  const Storage *from; // the file's; null: random numbers
+  const Storage &to;   // the weight's
   bool allowNonfinite;
   std::string name;
   std::vector<int64_t> fileShape;
   int64_t rows, columns;
-  std::vector<Number> whole; // a transposed tensor or a vector
+  // A transposed tensor or a vector, as one of the two.
+  std::vector<float> wholeFloat;
+  std::vector<double> wholeDouble;
 };
 
-template <typename Number>
-llvm::Error LayerReader<Number>::open() {
+bool isWide(const Storage *storage) {
+  return !storage || storage == &f64Storage;
+}
+
+llvm::Error LayerReader::open() {
+  llvm::ArrayRef<int64_t> layerShape = weight.getLayerShape();
   size_t rowAxis = weight.getTransposed() ? 1 : 0;
   if (!weight.getFirstRow()) {
     // The whole tensor is ours.
@@ -93,19 +106,22 @@ llvm::Error LayerReader<Number>::open() {
     return error;
   if (fileShape.size() == 2 && !weight.getTransposed())
     return llvm::Error::success();
-  whole.resize(*elementCount(fileShape));
-  return file.read(name, fileShape, 0, whole.size(), whole.data());
+  int64_t count = *elementCount(fileShape);
+  auto readWhole = [&](auto &whole) {
+    whole.resize(count);
+    return readNumbers(0, count, whole.data());
+  };
+  return isWide(from) ? readWhole(wholeDouble) : readWhole(wholeFloat);
 }
 
-template <typename Number>
-llvm::Error LayerReader<Number>::reject(double value, int64_t index) const {
+llvm::Error LayerReader::reject(double value, int64_t index) const {
   std::vector<int64_t> at(fileShape.size());
   for (size_t axis = at.size(); axis-- != 0; index /= fileShape[axis])
     at[axis] = index % fileShape[axis];
   std::string message;
   llvm::raw_string_ostream os(message);
   if (std::isfinite(value))
-    os << "expected numbers that " << infoOf(type).name << " can hold";
+    os << "expected numbers that " << to.name << " can hold";
   else
     os << "expected finite numbers (or --allow-nonfinite-weights)";
   os << ", but got " << llvm::format("%.9g", value) << " at " << printShape(at);
@@ -113,23 +129,51 @@ llvm::Error LayerReader<Number>::reject(double value, int64_t index) const {
 }
 
 template <typename Number>
-llvm::Error LayerReader<Number>::readRow(int64_t row, Number *out) {
+llvm::Error LayerReader::readNumbers(int64_t first, int64_t count, Number *out) {
+  if constexpr (std::is_same_v<Number, double>) {
+    return file.read(name, fileShape, first, count, out);
+  } else {
+    auto data = file.bytes(name, fileShape, first, count);
+    if (!data)
+      return data.takeError();
+    from->decode(*data, count, out);
+    return llvm::Error::success();
+  }
+}
+
+template <typename Number>
+llvm::Expected<const char *>
+LayerReader::readRowAs(int64_t row, std::vector<Number> &whole,
+                       std::vector<char> &scratch) {
+  std::vector<Number> numbers(columns);
   int64_t first = fileRow(row) * columns, stride = 1;
   if (whole.empty()) {
-    if (llvm::Error error = file.read(name, fileShape, first, columns, out))
-      return error;
+    if (llvm::Error error = readNumbers(first, columns, numbers.data()))
+      return std::move(error);
   } else {
     first = fileRow(row);
     stride = fileShape.back();
     for (int64_t c = 0; c != columns; ++c)
-      out[c] = whole[first + c * stride];
+      numbers[c] = whole[first + c * stride];
   }
-  if (fit(type, llvm::ArrayRef<Number>(out, columns)))
-    return llvm::Error::success();
-  for (int64_t c = 0; c != columns; ++c)
-    if (!fit<Number>(type, out[c]) && (std::isfinite(out[c]) || !allowNonfinite))
-      return reject(out[c], first + c * stride);
-  return llvm::Error::success();
+  bool fits = true; // one branch for all of them, compared side by side
+  for (Number number : numbers)
+    fits &= std::fabs(number) < to.limit;
+  for (int64_t c = 0; !fits && c != columns; ++c)
+    if (!(std::fabs(numbers[c]) < to.limit) &&
+        (std::isfinite(numbers[c]) || !allowNonfinite))
+      return reject(numbers[c], first + c * stride);
+  if (from == &to && whole.empty())
+    return file.bytes(name, fileShape, first, columns);
+  scratch.resize(to.rowBytes(columns));
+  to.encode(numbers.data(), columns, scratch.data());
+  return scratch.data();
+}
+
+llvm::Expected<const char *> LayerReader::readRow(int64_t row,
+                                                  std::vector<char> &scratch) {
+  return isWide(from) ? readRowAs(row, wholeDouble, scratch)
+                      : readRowAs(row, wholeFloat, scratch);
 }
 
 // Appends bytes to the data section.
@@ -154,73 +198,52 @@ private:
   llvm::raw_ostream &os;
 };
 
-// Stores `numbers`, rounded to `type`, `stride` elements apart.
-template <typename Number>
-void store(ElementType type, llvm::ArrayRef<Number> numbers, char *to,
-           int64_t stride) {
-  auto each = [&](auto round) {
-    for (Number number : numbers) {
-      auto rounded = round(number);
-      std::memcpy(to, &rounded, sizeof(rounded));
-      to += stride * sizeof(rounded);
-    }
-  };
-  switch (type) {
-  case ElementType::F64:
-    return each([](double x) { return x; });
-  case ElementType::F32:
-    return each([](Number x) { return float(x); });
-  case ElementType::F16:
-    return each([](Number x) { return toF16(float(x)); });
-  case ElementType::BF16:
-    return each([](Number x) { return toBF16(float(x)); });
-  case ElementType::Q8_0:
-  case ElementType::Q4_0:
-  case ElementType::Q4_1:
-    break;
-  }
-  llvm_unreachable("the IR has no weights in blocks");
-}
-
 // Writes one layer of `weight` in its packed shape.
-template <typename Number>
-llvm::Error writeLayer(LayerReader<Number> reader, WeightOp weight,
-                       DataWriter &writer) {
+llvm::Error writeLayer(LayerReader reader, WeightOp weight, DataWriter &writer) {
   if (llvm::Error error = reader.open())
     return error;
-  ElementType type = elementTypeOf(weight.getWeightType().getElementType());
-  int64_t bytes = infoOf(type).bytes;
+  const Storage &storage = weight.getStorage();
   llvm::ArrayRef<int64_t> shape = weight.getLayerShape();
   int64_t rows = shape[0], columns = shape.size() == 2 ? shape[1] : 1;
-  int64_t panel = std::max<int64_t>(weight.getPacking()->getPanel(), 1);
-  std::vector<Number> row(columns);
-  std::vector<char> block(columns * panel * bytes); // [columns][panel]
-  for (int64_t first = 0; first < rows; first += panel) {
-    // rows behind the last are zero
-    std::fill(block.begin(), block.end(), 0);
-    for (int64_t lane = 0; lane < std::min(panel, rows - first); ++lane) {
-      if (llvm::Error error = reader.readRow(first + lane, row.data()))
-        return error;
-      store<Number>(type, row, block.data() + lane * bytes, panel);
+  int64_t panel = weight.getPacking()->getPanel();
+  int64_t together = std::max<int64_t>(panel, 1);
+  std::vector<std::vector<char>> scratch(together);
+  std::vector<const char *> group;
+  std::vector<char> packed(together * storage.rowBytes(columns));
+  for (int64_t first = 0; first < rows; first += together) {
+    group.clear();
+    for (int64_t lane = 0; lane < std::min(together, rows - first); ++lane) {
+      auto row = reader.readRow(first + lane, scratch[lane]);
+      if (!row)
+        return row.takeError();
+      group.push_back(*row);
     }
-    writer.bytes(block.data(), block.size());
+    if (panel) {
+      storage.pack(group, columns, packed.data());
+      writer.bytes(packed.data(), packed.size());
+    } else {
+      writer.bytes(group[0], storage.rowBytes(columns));
+    }
   }
   return llvm::Error::success();
 }
 
 llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
-                        bool allowNonfinite, DataWriter &writer) {
+                        bool allowNonfinite, DataWriter &writer,
+                        std::vector<std::string> &converted) {
   for (int64_t layer = 0; layer != weight.getLayers(); ++layer) {
     std::string name = weight.getSource().str();
     size_t brace = name.find("{}");
     if (brace != std::string::npos)
       name.replace(brace, 2, std::to_string(layer));
-    auto write = [&](auto number) {
-      return writeLayer(
-          LayerReader<decltype(number)>(file, weight, name, allowNonfinite),
-          weight, writer);
-    };
-    if (llvm::Error error = file.isFloat(name) ? write(float()) : write(double()))
+    const Storage *from = file.storage(name);
+    if (from && from != &weight.getStorage() &&
+        weight.getLayerShape().size() == 2)
+      converted.push_back(name + " from " + from->name.str() + " to " +
+                          weight.getStorage().name.str());
+    if (llvm::Error error =
+            writeLayer(LayerReader(file, weight, name, allowNonfinite), weight,
+                       writer))
       return error;
   }
   return llvm::Error::success();
@@ -262,11 +285,13 @@ std::string buildHeader(mlir::ModuleOp module, int64_t &dataBytes,
         entry("__padding__." + std::to_string(end), "U8", {begin - end}, end, begin);
       padding += begin - end;
       end = begin + packedBytes(weight);
-      mlir::RankedTensorType type = weight.getWeightType();
-      entry(weight.getSymName(), infoOf(elementTypeOf(type.getElementType())).name,
-            packedShape(weight), begin, end);
+      const Storage &storage = weight.getStorage();
+      // The format knows no blocks.
+      entry(weight.getSymName(),
+            storage.quants ? "U8" : storage.name.upper(), packedShape(weight),
+            begin, end);
       padding += packedBytes(weight) -
-                 type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+                 storage.rowBytes(weight.getWeightType().getNumElements());
     }
     dataBytes = end;
   });
@@ -317,7 +342,8 @@ llvm::Expected<PackedWeights> kvc::packWeights(mlir::ModuleOp module,
   writer.hash.update(architecture);
   for (auto weight : module.getOps<WeightOp>()) {
     writer.zeros(weight.getPacking()->getOffset() - writer.written);
-    if (llvm::Error error = writeWeight(**file, weight, allowNonfinite, writer))
+    if (llvm::Error error = writeWeight(**file, weight, allowNonfinite, writer,
+                                        packed.converted))
       return llvm::joinErrors(std::move(error), closeFile(os, path));
   }
   auto digest = writer.hash.final<KVC_IDENTITY_BYTES>();

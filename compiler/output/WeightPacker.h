@@ -16,6 +16,8 @@ struct PackedWeights {
   int64_t bytes = 0;   // of the data section
   int64_t padding = 0; // of these, bytes that hold no weight
   Identity identity;
+  // Matrices that aren't as the file has them: "token_embd.weight from f64 to f32".
+  std::vector<std::string> converted;
 };
 
 // Packs every `kvc.weight` of `module` (after kvc-assign-packing), reading the

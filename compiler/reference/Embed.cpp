@@ -15,14 +15,13 @@ struct LowerEmbed : OpConversionPattern<EmbedOp> {
   matchAndRewrite(EmbedOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
-    Value table = readWeight(b, op, op.getTableAttr(), Value());
+    WeightView table(b, op, op.getTableAttr(), Value());
     Type type = op.getType().getElementType();
     Value count = rowCount(b, adaptor.getIds());
     rewriter.replaceOp(
         op, generate(b, op.getType(), count, [&](Emitter &b, Value n, Value i) {
           Value id = extractIndex(b, adaptor.getIds(), n);
-          Value x = tensor::ExtractOp::create(b, table, ValueRange{id, i});
-          return toFloat(b, x, type);
+          return toFloat(b, table.number(b, id, i), type);
         }));
     return success();
   }

@@ -121,9 +121,14 @@ Value reference::generic(Emitter &b, Value init, ValueRange inputs,
   return op.getResult(0);
 }
 
-Value reference::readWeight(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
-                            Value layer) {
-  auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+static WeightOp findWeight(Operation *op, FlatSymbolRefAttr symbol) {
+  return SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+}
+
+WeightView::WeightView(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
+                       Value layer)
+    : storage(findWeight(op, symbol).getStorage()) {
+  WeightOp weight = findWeight(op, symbol);
   Value file = op->getParentOfType<func::FuncOp>().getArgument(0);
   Value offset = index(b, weight.getPacking()->getOffset());
   if (layer) {
@@ -131,11 +136,70 @@ Value reference::readWeight(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
     offset = arith::AddIOp::create(b, offset,
                                    arith::MulIOp::create(b, layer, bytes));
   }
-  auto type = MemRefType::get(weight.getLayerShape(),
-                              weight.getWeightType().getElementType());
-  Value view = memref::ViewOp::create(b, type, file, offset, ValueRange());
-  return bufferization::ToTensorOp::create(
-      b, memref::getTensorTypeFromMemRefType(type), view, /*restrict=*/true);
+  type = RankedTensorType::get(
+      weight.getLayerShape(),
+      storage.quants ? b.getF32Type() : weight.getWeightType().getElementType());
+  SmallVector<int64_t> shape = packedShape(weight);
+  if (weight.isStacked())
+    shape.erase(shape.begin());
+  auto stored = MemRefType::get(
+      shape, storage.quants ? b.getI8Type() : type.getElementType());
+  Value view = memref::ViewOp::create(b, stored, file, offset, ValueRange());
+  tensor = bufferization::ToTensorOp::create(
+      b, memref::getTensorTypeFromMemRefType(stored), view, /*restrict=*/true);
+}
+
+// See dialect/storage/Blocks.cpp for what stands where in a block.
+Value WeightView::number(Emitter &b, Value row, Value column) const {
+  if (!storage.quants)
+    return tensor::ExtractOp::create(b, tensor, ValueRange{row, column});
+  const Quants &quants = *storage.quants;
+  Value block = mul(b, div(b, column, storage.elements), storage.bytes);
+  Value at = arith::RemUIOp::create(b, column, index(b, storage.elements));
+  auto byte = [&](Value offset) -> Value {
+    return tensor::ExtractOp::create(b, tensor,
+                                     ValueRange{row, add(b, block, offset)});
+  };
+  auto widened = [&](Value value) -> Value {
+    return arith::ExtUIOp::create(b, b.getI16Type(), value);
+  };
+  auto half = [&](int64_t offset) -> Value {
+    Value low = widened(byte(index(b, offset)));
+    Value high = arith::ShLIOp::create(
+        b, widened(byte(index(b, offset + 1))),
+        arith::ConstantIntOp::create(b, b.getI16Type(), 8));
+    Value bits = arith::OrIOp::create(b, low, high);
+    return toFloat(b, arith::BitcastOp::create(b, b.getF16Type(), bits),
+                   b.getF32Type());
+  };
+  Value first = index(b, quants.hasMinimum ? 4 : 2), quant;
+  if (quants.bits == 8) {
+    quant = arith::ExtSIOp::create(b, b.getI16Type(), byte(add(b, first, at)));
+  } else {
+    int64_t middle = storage.elements / 2;
+    Value inByte = arith::RemUIOp::create(b, at, index(b, middle));
+    Value pair = widened(byte(add(b, first, inByte)));
+    Value shift = arith::IndexCastOp::create(
+        b, b.getI16Type(), mul(b, div(b, at, middle), 4));
+    quant = arith::AndIOp::create(
+        b, arith::ShRUIOp::create(b, pair, shift),
+        arith::ConstantIntOp::create(b, b.getI16Type(), 15));
+  }
+  quant = arith::SubIOp::create(
+      b, quant, arith::ConstantIntOp::create(b, b.getI16Type(), quants.zero));
+  Value number = arith::MulFOp::create(
+      b, half(0), arith::SIToFPOp::create(b, b.getF32Type(), quant));
+  if (quants.hasMinimum)
+    number = arith::AddFOp::create(b, number, half(2));
+  return number;
+}
+
+Value WeightView::numbers(Emitter &b) const {
+  if (!storage.quants)
+    return tensor;
+  return generate(b, type, Value(), [&](Emitter &b, Value row, Value column) {
+    return number(b, row, column);
+  });
 }
 
 Value reference::rowsOf(Emitter &b, Value rows, RankedTensorType type) {

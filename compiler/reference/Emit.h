@@ -62,11 +62,28 @@ struct RowMaps {
         row(mlir::AffineMap::get(2, 0, b.getAffineDimExpr(0))) {}
 };
 
-// The weight `symbol` of one layer as a tensor of its own element type: a view
-// of the packed file's data section, memref<?xi8>, which is the first argument
-// of a function that reads weights.
-Value readWeight(Emitter &b, mlir::Operation *op,
-                 mlir::FlatSymbolRefAttr symbol, Value layer);
+// One layer of a weight: a view of the packed file's data section, memref<?xi8>,
+// which is the first argument of a function that reads weights. A matrix is
+// [rows, columns] of floats, or [rows, bytes of a row] of blocks.
+class WeightView {
+public:
+  WeightView(Emitter &b, mlir::Operation *op, mlir::FlatSymbolRefAttr symbol,
+             Value layer);
+  // The number at [row, column] of a matrix; f32 where it stands in a block.
+  Value number(Emitter &b, Value row, Value column) const;
+  // All of them, as a tensor of floats.
+  Value numbers(Emitter &b) const;
+
+private:
+  const Storage &storage;
+  mlir::RankedTensorType type; // of the numbers
+  Value tensor;                // as they stand
+};
+
+inline Value readWeight(Emitter &b, mlir::Operation *op,
+                        mlir::FlatSymbolRefAttr symbol, Value layer) {
+  return WeightView(b, op, symbol, layer).numbers(b);
+}
 
 // The activation function of one number: see kvc.activate.
 Value activate(Emitter &b, Activation activation, Value x);

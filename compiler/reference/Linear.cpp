@@ -3,12 +3,50 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace kvc;
 using namespace kvc::reference;
 
 namespace {
+
+// Rounds 32 inputs of a row at a time to whole numbers from -127 to 127 times a
+// scale. A scale of 0 makes no number of 0 / 0, and one of infinity or NaN one of
+// each input.
+Value roundRows(Emitter &b, Value input) {
+  constexpr int64_t kBlock = 32;
+  auto type = cast<RankedTensorType>(input.getType());
+  Type element = type.getElementType();
+  auto scales = RankedTensorType::get(
+      {ShapedType::kDynamic, type.getDimSize(1) / kBlock}, element);
+  Value largest = number(b, element, 127), zero = number(b, element, 0);
+  Value scale = generate(
+      b, scales, rowCount(b, input), [&](Emitter &b, Value n, Value block) {
+        Value magnitude = accumulate(
+            b, index(b, kBlock), zero, [&](Emitter &b, Value i, Value most) -> Value {
+              Value at = add(b, mul(b, block, kBlock), i);
+              Value x = tensor::ExtractOp::create(b, input, ValueRange{n, at});
+              return arith::MaximumFOp::create(b, most,
+                                               math::AbsFOp::create(b, x));
+            });
+        return arith::DivFOp::create(b, magnitude, largest);
+      });
+  return generate(
+      b, type, rowCount(b, input), [&](Emitter &b, Value n, Value i) -> Value {
+        Value x = tensor::ExtractOp::create(b, input, ValueRange{n, i});
+        Value s = tensor::ExtractOp::create(b, scale,
+                                            ValueRange{n, div(b, i, kBlock)});
+        Value whole = math::RoundEvenOp::create(b, arith::DivFOp::create(b, x, s));
+        whole = arith::MinimumFOp::create(b, whole, largest);
+        whole = arith::MaximumFOp::create(b, whole,
+                                          arith::NegFOp::create(b, largest));
+        Value none =
+            arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, s, zero);
+        return arith::SelectOp::create(b, none, zero,
+                                       arith::MulFOp::create(b, whole, s));
+      });
+}
 
 // bias[o], or 0, plus sum_i input[n, i] * weight[o, i], in the order of i with
 // fused multiply-adds.
@@ -41,6 +79,8 @@ struct LowerLinear : OpConversionPattern<LinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), residual = adaptor.getResidual();
+    if (op.getRounded())
+      input = roundRows(b, input);
     Value sum = product(b, op, input, op.getType(), op.getWeightAttr(),
                         op.getBiasAttr(), adaptor.getLayer());
     if (!op.getActivation() && !residual) {
@@ -72,6 +112,8 @@ struct LowerGatedLinear : OpConversionPattern<GatedLinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), layer = adaptor.getLayer();
+    if (op.getRounded())
+      input = roundRows(b, input);
     Value gate = product(b, op, input, op.getType(), op.getGateAttr(),
                          op.getGateBiasAttr(), layer);
     Value up = product(b, op, input, op.getType(), op.getUpAttr(),

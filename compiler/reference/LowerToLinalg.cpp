@@ -32,7 +32,7 @@ LogicalResult checkPacking(ModuleOp module) {
       continue;
     InFlightDiagnostic diag =
         weight.emitOpError() << "expected a row-major packing "
-                                "(kvc-assign-packing{panel=0}), but got ";
+                                "(kvc-assign-packing{panels=false}), but got ";
     if (packing)
       return diag << "panels of " << packing->getPanel();
     return diag << "none";

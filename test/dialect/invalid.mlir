@@ -73,7 +73,7 @@ kvc.weight @weight_c1_dynamic : tensor<?x4xf32> from "w"
 
 // -----
 
-// expected-error@+1 {{expected the element type to be f64, f32, f16 or bf16, but got 'i8'}}
+// expected-error@+1 {{expected the element type to be f64, f32, f16, bf16 or one of blocks such as !kvc.q8_0, but got 'i8'}}
 kvc.weight @weight_c2 : tensor<4x4xi8> from "w"
 
 // -----
@@ -129,6 +129,21 @@ module @weight_c8_bytes {
   // expected-error@+1 {{expected a symbol in UTF-8 that doesn't begin with __ (the packed file's own entries do), but got "\FF"}}
   kvc.weight @"\FF" : tensor<4x4xf32> from "w"
 }
+
+// -----
+
+// expected-error@+1 {{expected a weight in blocks to be a matrix with rows of a multiple of 32 elements, not transposed, but got 'tensor<4x48x!kvc.q4_0>'}}
+kvc.weight @weight_c9_rows : tensor<4x48x!kvc.q4_0> from "w"
+
+// -----
+
+// expected-error@+1 {{expected a weight in blocks to be a matrix with rows of a multiple of 32 elements, not transposed, but got 'tensor<64x!kvc.q8_0>'}}
+kvc.weight @weight_c9_vector : tensor<64x!kvc.q8_0> from "w"
+
+// -----
+
+// expected-error@+1 {{expected a weight in blocks to be a matrix with rows of a multiple of 32 elements, not transposed, but got 'tensor<64x64x!kvc.q4_1>'}}
+kvc.weight @weight_c9_transposed : tensor<64x64x!kvc.q4_1> from "w" transposed
 
 // -----
 
@@ -374,6 +389,34 @@ kvc.weight @w : tensor<8x16xf32> from "w"
 func.func @linear_c5(%x: tensor<?x16xf32>) {
   // expected-error@+1 {{expected the result to have the rows and the element type of the input ('tensor<?x16xf32>'), but got 'tensor<?x8xf64>'}}
   %0 = kvc.linear %x by @w : tensor<?x16xf32> -> tensor<?x8xf64>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x32xf32> from "w"
+func.func @linear_c6_weight(%x: tensor<?x32xf32>) {
+  // expected-error@+1 {{expected the weight @w of a rounded input to be stored in blocks, but got 'f32'}}
+  %y = kvc.linear %x rounded by @w : tensor<?x32xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x32x!kvc.q8_0> from "w"
+func.func @linear_c6_input(%x: tensor<?x32xf64>) {
+  // expected-error@+1 {{expected a rounded input to be f32, but got 'f64'}}
+  %y = kvc.linear %x rounded by @w : tensor<?x32xf64> -> tensor<?x8xf64>
+  return
+}
+
+// -----
+
+kvc.weight @gate : tensor<8x32x!kvc.q8_0> from "g"
+kvc.weight @up : tensor<8x32xf32> from "u"
+func.func @gated_linear_c5(%x: tensor<?x32xf32>) {
+  // expected-error@+1 {{expected the up @up of a rounded input to be stored in blocks, but got 'f32'}}
+  %y = kvc.gated_linear %x rounded by @gate, @up activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
   return
 }
 

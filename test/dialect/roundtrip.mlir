@@ -29,6 +29,24 @@ module attributes {kvc.weights = "random:1"} {
   // CHECK: kvc.weight @bias : tensor<2x16xbf16> from "{}.bias"
   kvc.weight @bias : tensor<2x16xbf16> from "{}.bias"
 
+  // CHECK: kvc.weight @bytes : tensor<8x32x!kvc.q8_0> from "bytes" packed <offset 0, panel 32>
+  kvc.weight @bytes : tensor<8x32x!kvc.q8_0> from "bytes" packed <offset 0, panel 32>
+  // CHECK: kvc.weight @nibbles : tensor<2x8x32x!kvc.q4_0> from "{}.nibbles"
+  kvc.weight @nibbles : tensor<2x8x32x!kvc.q4_0> from "{}.nibbles"
+  // CHECK: kvc.weight @minima : tensor<2x8x32x!kvc.q4_1> from "{}.minima"
+  kvc.weight @minima : tensor<2x8x32x!kvc.q4_1> from "{}.minima"
+
+  // CHECK-LABEL: func.func @blocks
+  func.func @blocks(%x: tensor<?x32xf32>, %layer: index) {
+    // CHECK: kvc.linear %{{.*}} rounded by @bytes : tensor<?x32xf32> -> tensor<?x8xf32>
+    %0 = kvc.linear %x rounded by @bytes : tensor<?x32xf32> -> tensor<?x8xf32>
+    // CHECK: kvc.linear %{{.*}} by @nibbles layer
+    %1 = kvc.linear %x by @nibbles layer %layer : tensor<?x32xf32> -> tensor<?x8xf32>
+    // CHECK: kvc.gated_linear %{{.*}} rounded by @nibbles, @minima layer %{{.*}} activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
+    %2 = kvc.gated_linear %x rounded by @nibbles, @minima layer %layer activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
+    return
+  }
+
   // CHECK-LABEL: func.func @rows
   func.func @rows(%tokens: tensor<?xi32>, %rows: tensor<?xi64>, %layer: index) -> tensor<?x16xf32> {
     // CHECK: %[[X:.*]] = kvc.embed %{{.*}} in @table : tensor<?xi32> -> tensor<?x16xf32>

@@ -52,7 +52,7 @@ def main():
         parser.error("expected --ids, which a model needs")
     else:
         ids = parse_ids(options.ids)
-        model = read_model(options.reference, options.weights, options.cache)
+        model = read_model(options.reference, options.weights, options.cache, options.activations)
         reference = forward(model, ids if options.row is None else ids[options.row])
     try:
         found = difference(reference, np.load(options.logits), options.relative_to_largest)

@@ -7,7 +7,7 @@ import numpy as np
 
 import oracle
 from gguf_file import GGUF
-from number_types import ROUND
+from number_types import BLOCKS, ROUND, blocks_of_32
 from oracle import Affine, Layer, LayerNorm, Model, RMSNorm, Rotary
 from random_weights import random_tensor
 from safetensors_file import Safetensors
@@ -26,8 +26,10 @@ class Weights:
     """
 
     def __init__(self, file, arithmetic, weights):
-        self.file = file
-        self.rounding = [ROUND[arithmetic]], [ROUND[arithmetic], ROUND[weights or arithmetic]]
+        self.file, self.arithmetic, self.weights = file, arithmetic, weights
+        types = {**ROUND, **BLOCKS}
+        self.rounding = [ROUND[arithmetic]], [ROUND[arithmetic], types[weights or arithmetic]]
+        self.in_blocks = []  # the arrays that a library keeps in blocks
 
     def round(self, array):
         for rounded in self.rounding[array.ndim == 2]:
@@ -35,7 +37,20 @@ class Weights:
         return array
 
     def array(self, name):
-        return self.round(self.file[name])
+        array = self.round(self.file[name])
+        kept = getattr(self.file, "in_blocks", lambda name: False)(name)
+        if blocks_of_32(array) is not None and (self.weights in BLOCKS if self.weights else kept):
+            self.in_blocks.append(array)
+        return array
+
+    def round_inputs(self, model):
+        """Marks the linear layers whose matrix is in blocks; f64 is never rounded."""
+        if self.arithmetic == "f64":
+            return
+        affines = [model.head] + [value for layer in model.layers for value in vars(layer).values()
+                                  if isinstance(value, Affine)]
+        for affine in affines:
+            affine.rounded = any(affine.weight is array for array in self.in_blocks)
 
     def optional(self, name):
         return self.array(name) if name in self.file else None
@@ -168,7 +183,7 @@ def read_spec(path, weights):
     else:
         head = affine("head")
     learned = spec["positions"]["kind"] == "learned"
-    return Model(
+    return tensors, Model(
         heads=spec["heads"], kv_heads=spec.get("kv_heads", spec["heads"]),
         activation=ACTIVATIONS[spec["activation"]], token_embedding=embedding,
         position_embedding=tensors.array("position_embedding.weight") if learned else None,
@@ -260,7 +275,8 @@ HUGGINGFACE = {"llama": huggingface_llama, "qwen2": huggingface_llama, "mistral"
 def read_huggingface(path, weights):
     config = load_json(os.path.join(path, "config.json"))
     file = Safetensors(os.path.join(path, "model.safetensors"))
-    return HUGGINGFACE[config["model_type"]](config, Weights(file, "f32", weights))
+    tensors = Weights(file, "f32", weights)
+    return tensors, HUGGINGFACE[config["model_type"]](config, tensors)
 
 
 # --- GGUF ---------------------------------------------------------------------
@@ -294,30 +310,35 @@ def read_gguf(path, weights):
             tensors.rms_norm(layer + "ffn_norm", epsilon),
             *(tensors.affine(f"{layer}ffn_{x}") for x in ("gate", "up", "down"))))
     embedding = tensors.array("token_embd.weight")
-    return Model(
+    return tensors, Model(
         heads=heads, kv_heads=key("attention.head_count_kv", heads), activation=oracle.silu,
         token_embedding=embedding, position_embedding=None, rotary=Rotary(frequencies, adjacent),
         layers=layers, final_norm=tensors.rms_norm("output_norm", epsilon),
         head=tensors.affine("output") if "output.weight" in file else Affine(embedding))
 
 
-def read_model(path, weights=None, cache=None):
-    """weights: type of stored matrices, by default the arithmetic's, which is
-    f32 unless a spec says f64. cache: type of keys and values, else exact."""
+def read_model(path, weights=None, cache=None, activations="q8"):
+    """weights: type of stored matrices, by default the file's. cache: type of keys
+    and values, else exact. activations: q8 where what is multiplied with blocks is
+    rounded to bytes, f32 where it isn't."""
     if os.path.isdir(path):
         read = read_huggingface
     elif path.endswith(".gguf"):
         read = read_gguf
     else:
         read = read_spec
-    model = read(path, weights)
+    tensors, model = read(path, weights)
+    if activations == "q8":
+        tensors.round_inputs(model)
     if cache is not None:
         model.stored = ROUND[cache]
     return model
 
 
 def add_model_options(parser):
-    parser.add_argument("--weights", choices=list(ROUND), help="type of stored matrices")
+    parser.add_argument("--weights", choices=[*ROUND, *BLOCKS], help="type of stored matrices")
+    parser.add_argument("--activations", choices=["f32", "q8"], default="q8",
+                        help="of what is multiplied with matrices in blocks")
     parser.add_argument("--cache", choices=list(ROUND), help="type of stored keys and values")
 
 

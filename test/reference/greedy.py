@@ -18,7 +18,7 @@ def main():
     parser.add_argument("-n", type=int, required=True, dest="count")
     add_model_options(parser)
     options = parser.parse_args()
-    model = read_model(options.model, options.weights, options.cache)
+    model = read_model(options.model, options.weights, options.cache, options.activations)
     print(",".join(map(str, greedy(model, parse_ids(options.ids), options.count))))
 
 

@@ -14,6 +14,51 @@ def to_bf16(x):
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
+def blocks_of_32(x):
+    """[rows, columns] -> [blocks, 32], or None where rows aren't whole blocks."""
+    return x.reshape(-1, 32) if x.ndim == 2 and x.shape[1] % 32 == 0 else None
+
+
+def quants(x, scale):
+    """x / scale to nearest, 0 where the scale is 0."""
+    return np.rint(np.divide(x, scale, out=np.zeros_like(x), where=scale != 0))
+
+
+def half(x):
+    return x.astype(np.float32).astype(np.float16).astype(np.float64)
+
+
+def round_q8_0(b):  # the largest magnitude becomes 127
+    d = half(np.abs(b).max(1, keepdims=True) / 127)
+    return d * np.clip(quants(b, d), -127, 127)
+
+
+def round_q4_0(b):  # the number of the largest magnitude becomes -8
+    d = half(np.take_along_axis(b, np.abs(b).argmax(1)[:, None], 1) / -8)
+    return d * np.clip(quants(b, d), -8, 7)
+
+
+def round_q4_1(b):  # from the least number to the largest
+    m = b.min(1, keepdims=True)
+    d, m = half((b.max(1, keepdims=True) - m) / 15), half(m)
+    return (d * np.clip(quants(b - m, d), 0, 15) + m).astype(np.float32).astype(np.float64)
+
+
+def in_blocks(rounded):
+    def whole(x):
+        blocks = blocks_of_32(x)
+        return x if blocks is None else rounded(blocks).reshape(x.shape)
+    return whole
+
+
+# Types that a matrix can't have where its rows aren't whole blocks: it stays what
+# it is.
+BLOCKS = {
+    "q8_0": in_blocks(round_q8_0),
+    "q4_0": in_blocks(round_q4_0),
+    "q4_1": in_blocks(round_q4_1),
+}
+
 ROUND = {
     "f64": lambda x: x,
     "f32": lambda x: x.astype(np.float32).astype(np.float64),

@@ -14,13 +14,26 @@ import numpy as np
 
 @dataclass
 class Affine:
-    """y = x W^T + b, with W [outputs, inputs] and b [outputs] or None."""
+    """y = x W^T + b, with W [outputs, inputs] and b [outputs] or None.
+
+    Where `rounded`, x is rounded to bytes first, as a library does that keeps W
+    in blocks.
+    """
     weight: np.ndarray
     bias: Optional[np.ndarray] = None
+    rounded: bool = False
 
     def __call__(self, x):
-        y = x @ self.weight.T
+        y = (round_to_bytes(x) if self.rounded else x) @ self.weight.T
         return y if self.bias is None else y + self.bias
+
+
+def round_to_bytes(x):
+    """32 consecutive numbers at a time to a scale (f32) times -127 to 127."""
+    blocks = x.astype(np.float32).reshape(*x.shape[:-1], -1, 32)
+    scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
+    whole = np.rint(np.divide(blocks, scale, out=np.zeros_like(blocks), where=scale != 0))
+    return (whole.astype(np.float64) * scale).reshape(x.shape)
 
 
 @dataclass

@@ -65,7 +65,12 @@ struct CommandLine {
                "(contiguous, paged<16>, ...), or both"),
       cl::cat(category)};
   cl::opt<std::string> weights{"weights", cl::value_desc("type"),
-      cl::desc("type of packed matrices: f64, f32, f16, bf16"),
+      cl::desc("storage of matrices: f64, f32, f16, bf16, q8_0, q4_0, q4_1 "
+               "(default: as the file has them)"),
+      cl::cat(category)};
+  cl::opt<std::string> activations{"activations", cl::value_desc("type"),
+      cl::desc("what is multiplied with matrices in blocks: q8, rounded to bytes "
+               "in blocks of 32 (default), or f32, exact"),
       cl::cat(category)};
   cl::opt<int64_t> capacity{"capacity", cl::value_desc("positions"),
       cl::desc("positions of a sequence at most (default: the model's context)"),
@@ -83,8 +88,9 @@ struct CommandLine {
     kvc::Stage first;
     bool forMLIR;
   };
-  const Rule rules[6] = {{cache, kvc::Stage::KVC, false},
+  const Rule rules[7] = {{cache, kvc::Stage::KVC, false},
                          {weights, kvc::Stage::KVC, false},
+                         {activations, kvc::Stage::KVC, false},
                          {capacity, kvc::Stage::KVC, false},
                          {target, kvc::Stage::Kernels, true},
                          {name, kvc::Stage::Spec, true},
@@ -182,6 +188,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
   if (line.name.getNumOccurrences() && line.name.empty())
     return fail("--name: expected a C identifier, but got nothing");
   options.build.weightType = line.weights;
+  options.build.activations = line.activations;
   options.build.capacity = line.capacity;
   options.allowNonfiniteWeights = line.allowNonfinite;
   if (line.capacity.getNumOccurrences() && line.capacity < 1)

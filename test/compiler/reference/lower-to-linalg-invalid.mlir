@@ -1,11 +1,11 @@
 // RUN: kvc-opt %s --kvc-lower-to-linalg --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected a row-major packing (kvc-assign-packing{panel=0}), but got none}}
+// expected-error@+1 {{expected a row-major packing (kvc-assign-packing{panels=false}), but got none}}
 kvc.weight @not_packed : tensor<9x4xf32> from "w"
 
 // -----
 
-// expected-error@+1 {{expected a row-major packing (kvc-assign-packing{panel=0}), but got panels of 16}}
+// expected-error@+1 {{expected a row-major packing (kvc-assign-packing{panels=false}), but got panels of 16}}
 kvc.weight @panels : tensor<9x4xf32> from "w" packed <offset 0, panel 16>
 
 // -----

@@ -1,4 +1,4 @@
-// RUN: kvc-opt %s --kvc-assign-packing=panel=0 --kvc-lower-to-linalg --canonicalize | FileCheck %s
+// RUN: kvc-opt %s --kvc-assign-packing=panels=false --kvc-lower-to-linalg --canonicalize | FileCheck %s
 
 !cache = !kvc.cache<layers 2, kv_heads 1, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 
