@@ -97,7 +97,9 @@ public:
         bufferOf(session->workspace.address, session->workspace.bytes);
     session->kernels->forward(&weights, &pool, &pages, &lengths, &tokens,
                               &sequences, &outputs, &scores, &workspace,
-                              executorOf(session->threads));
+                              session->threads
+                                  ? executorOf(session->threads)
+                                  : &session->application.executor);
     for (int64_t i = 0; i < count; ++i)
       ++session->computed[session->sequenceOf[i]];
     if (rows) // else logits may be NULL

@@ -9,6 +9,7 @@
 #include "turn.h"
 
 #include <new>
+#include <pthread.h>
 #include <unistd.h>
 
 namespace kvc {
@@ -33,6 +34,13 @@ kvc_status checkParams(const kvc_library *library,
         "expected threads to be in 1..%d, or 0 for one on each CPU, but "
         "got %d",
         maxThreads, params.threads);
+  if (params.executor && params.threads)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected threads to be 0 with an executor, which has its own, but "
+                "got %d",
+                params.threads);
+  if (params.executor && !params.executor->parallel_for)
+    return failNull("executor->parallel_for");
   if (params.poison != 0 && params.poison != 1)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected poison to be 0 or 1, but got %d", params.poison);
@@ -115,7 +123,9 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   session->capacity =
       params.capacity ? params.capacity : model->library->capacity;
   session->sequences = params.sequences;
-  session->threadCount = params.threads ? params.threads : allowedCpus();
+  session->threadCount = params.executor  ? 0
+                         : params.threads ? params.threads
+                                          : allowedCpus();
   kvc_status status = KVC_OK;
   session->kernels =
       params.cpu_level
@@ -125,7 +135,9 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
     status = reservePages(session, params);
   if (status == KVC_OK)
     status = reserveBuffers(session);
-  if (status == KVC_OK)
+  if (status == KVC_OK && params.executor)
+    session->application = wrapExecutor(params.executor);
+  else if (status == KVC_OK)
     status = createThreads(session->allocator, session->threadCount,
                            &session->threads);
   if (status != KVC_OK)
@@ -140,6 +152,22 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   return KVC_OK;
 }
 
+// How many forks led from the first process to this one. Asking the system for the
+// process would be a call in each step.
+std::atomic<int64_t> forks{0};
+
+// False when the system has no memory for it.
+bool countForks() {
+  static std::atomic<bool> counting{false};
+  if (counting.load(std::memory_order_acquire))
+    return true;
+  auto count = [] { forks.fetch_add(1, std::memory_order_relaxed); };
+  if (pthread_atfork(nullptr, nullptr, count) != 0)
+    return false;
+  counting.store(true, std::memory_order_release); // twice would be fine, too
+  return true;
+}
+
 // Bytes of what is kept for sequences beside their pages.
 int64_t metadataBytes(const kvc_session *session) {
   int64_t entries = session->sequences * 2; // pages and reorderedPages
@@ -152,7 +180,7 @@ int64_t metadataBytes(const kvc_session *session) {
 } // namespace
 
 bool isInherited(const kvc_session *session) {
-  return session->process != getpid();
+  return session->forks != forks.load(std::memory_order_relaxed);
 }
 
 kvc_status checkSession(const kvc_session *session) {
@@ -203,12 +231,14 @@ kvc_status kvc_session_create(const kvc_model *model,
   if (kvc_status status =
           readAllocator(&allocator, values.allocator, model->allocator))
     return status;
-  void *memory = allocateBytes(allocator, sizeof(kvc_session));
+  void *memory =
+      countForks() ? allocateBytes(allocator, sizeof(kvc_session)) : nullptr;
   if (!memory)
     return fail(KVC_OUT_OF_MEMORY, "no memory for a session");
   auto *session = new (memory) kvc_session{};
   session->tag = kvc_session::sessionTag;
   session->process = getpid();
+  session->forks = forks.load(std::memory_order_relaxed);
   session->allocator = allocator;
   session->model = model;
   retainModel(model);

@@ -2,6 +2,7 @@
 #ifndef KVC_RUNTIME_SESSION_H
 #define KVC_RUNTIME_SESSION_H
 
+#include "application_executor.h"
 #include "kvc/kvc.h"
 #include "model.h"
 #include "pool.h"
@@ -13,13 +14,17 @@
 struct kvc_session {
   static constexpr uint32_t sessionTag = 0x7363766b; // "kvcs"
   uint32_t tag;
-  pid_t process; // that created it: a forked child has none of its threads
+  // That created it: a forked child has none of its threads, and another number of
+  // forks behind it.
+  pid_t process;
+  int64_t forks;
   mutable std::atomic<const void *> owner; // the thread that uses it, see turn.h
   kvc::Allocator allocator;
   const kvc_model *model;
   const kvc_kernels *kernels;
   int32_t threadCount;
-  kvc::ThreadPool *threads;
+  kvc::ThreadPool *threads;                // NULL: the application's
+  kvc::ApplicationExecutor application;    // which are these
 
   int64_t sequences;
   int64_t capacity; // positions of one sequence

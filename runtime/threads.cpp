@@ -25,6 +25,7 @@ struct ThreadPool {
   Allocator allocator;     // that it comes from
   int32_t threads;
   int32_t started; // workers that exist
+  int spinRounds;  // of waiting before a thread sleeps
   pthread_t *workers;
 
   // Region number << 16 | pieces not claimed.
@@ -37,9 +38,11 @@ struct ThreadPool {
   std::atomic<int64_t> count;
   std::atomic<int64_t> pieceTasks;
 
-  alignas(64) std::atomic<int64_t> piecesDone; // by workers
+  // By workers: a futex, for the caller, who sleeps on it where `waits` is set.
+  alignas(64) std::atomic<uint32_t> piecesDone;
+  std::atomic<bool> waits;
 
-  alignas(64) std::atomic<uint32_t> signal; // the futex: counts wake-ups
+  alignas(64) std::atomic<uint32_t> signal; // the workers' futex: counts wake-ups
   std::atomic<int32_t> sleepers;
   std::atomic<bool> stop;
 };
@@ -53,7 +56,8 @@ constexpr uint64_t unclaimedMask = 0xffff;
 constexpr int64_t piecesPerThread = 8;
 
 // Rounds of waiting before a thread sleeps: 0.1 to 0.2 ms, longer than the
-// serial work between two regions of a model.
+// serial work between two regions of a model. Where there are more threads than
+// CPUs, who waits takes a CPU from who works, and sleeps at once.
 constexpr int spinRounds = 4096;
 
 void pause() {
@@ -73,8 +77,8 @@ void futexWakeAll(std::atomic<uint32_t> *word) {
 }
 
 // Claims and does pieces until none is left; returns how many.
-int64_t doPieces(ThreadPool *pool) {
-  int64_t finished = 0;
+uint32_t doPieces(ThreadPool *pool) {
+  uint32_t finished = 0;
   uint64_t ticket = pool->ticket.load(std::memory_order_acquire);
   while (uint64_t unclaimed = ticket & unclaimedMask) {
     kvc_task task = pool->task.load(std::memory_order_relaxed);
@@ -101,35 +105,60 @@ bool hasWork(ThreadPool *pool) {
 
 // A worker counts itself among the sleepers before it looks at the ticket for
 // the last time, and the caller looks at the sleepers after it has written the
-// ticket: one of the two sees the other.
+// ticket: one of the two sees the other. Where the caller sets the count to 0 behind
+// the worker, the signal has changed since the worker read it.
 void awaitWork(ThreadPool *pool) {
-  for (int round = 0; round < spinRounds; ++round) {
+  for (int round = 0; round < pool->spinRounds; ++round) {
     if (hasWork(pool))
       return;
     pause();
   }
-  pool->sleepers.fetch_add(1, std::memory_order_seq_cst);
-  uint32_t signal = pool->signal.load(std::memory_order_seq_cst);
-  while (!hasWork(pool)) {
+  for (;;) {
+    uint32_t signal = pool->signal.load(std::memory_order_seq_cst);
+    pool->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (hasWork(pool))
+      return;
     futexWait(&pool->signal, signal);
-    signal = pool->signal.load(std::memory_order_seq_cst);
+    if (hasWork(pool))
+      return;
   }
-  pool->sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// Who is woken may have to wait for a CPU: it no longer counts, or each region until
+// then would wake it again. Who has come by itself still counts, and is woken in vain.
 void wakeSleepers(ThreadPool *pool) {
   if (pool->sleepers.load(std::memory_order_seq_cst) == 0)
     return;
+  pool->sleepers.store(0, std::memory_order_seq_cst);
   pool->signal.fetch_add(1, std::memory_order_seq_cst);
   futexWakeAll(&pool->signal);
+}
+
+// The caller waits for the pieces that workers have claimed. It says that it sleeps
+// before the kernel compares the count for the last time, and a worker counts
+// before it looks: one of the two sees the other.
+void awaitPieces(ThreadPool *pool, uint32_t pieces) {
+  auto done = [&] { return pool->piecesDone.load(std::memory_order_seq_cst); };
+  for (int round = 0; round < pool->spinRounds; ++round) {
+    if (done() == pieces)
+      return;
+    pause();
+  }
+  pool->waits.store(true, std::memory_order_seq_cst);
+  for (uint32_t seen; (seen = done()) != pieces;)
+    futexWait(&pool->piecesDone, seen);
+  pool->waits.store(false, std::memory_order_relaxed);
 }
 
 void *runWorker(void *argument) {
   auto *pool = static_cast<ThreadPool *>(argument);
   FloatEnvironment environment;
   while (!pool->stop.load(std::memory_order_relaxed)) {
-    if (int64_t finished = doPieces(pool))
-      pool->piecesDone.fetch_add(finished, std::memory_order_release);
+    if (uint32_t finished = doPieces(pool)) {
+      pool->piecesDone.fetch_add(finished, std::memory_order_seq_cst);
+      if (pool->waits.load(std::memory_order_seq_cst))
+        futexWakeAll(&pool->piecesDone);
+    }
     awaitWork(pool);
   }
   return nullptr;
@@ -157,10 +186,7 @@ void parallelFor(const kvc_executor *self, kvc_task task, void *context,
                      std::memory_order_seq_cst);
   wakeSleepers(pool);
 
-  int64_t others = pieces - doPieces(pool);
-  for (int round = 0;
-       pool->piecesDone.load(std::memory_order_acquire) != others; ++round)
-    round < spinRounds ? pause() : (void)sched_yield();
+  awaitPieces(pool, uint32_t(pieces) - doPieces(pool));
 }
 
 // Workers take no signals, which are for the application's own threads, but those
@@ -209,6 +235,7 @@ kvc_status createThreads(const Allocator &allocator, int32_t threads,
   pool->executor.parallel_for = parallelFor;
   pool->allocator = allocator;
   pool->threads = threads;
+  pool->spinRounds = threads <= allowedCpus() ? spinRounds : 0;
   pool->workers = workers;
   if (!startWorkers(pool)) {
     int32_t started = pool->started;
@@ -232,6 +259,8 @@ void destroyThreads(ThreadPool *pool) {
 }
 
 void forgetThreads(ThreadPool *pool) {
+  if (!pool)
+    return;
   deallocate(pool->allocator, pool->workers);
   deallocate(pool->allocator, pool);
 }

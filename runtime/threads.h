@@ -19,7 +19,7 @@ kvc_status createThreads(const Allocator &allocator, int32_t threads,
                          ThreadPool **out_pool);
 void destroyThreads(ThreadPool *pool); // NULL is fine
 // Destroys the pool of a parent process, whose threads this one doesn't have.
-void forgetThreads(ThreadPool *pool);
+void forgetThreads(ThreadPool *pool); // NULL is fine
 
 // Regions run one after another, from one thread at a time; a task starts none.
 const kvc_executor *executorOf(ThreadPool *pool);

@@ -1,5 +1,6 @@
 # One lit suite for the whole repository.
 import os
+import subprocess
 
 import lit.formats
 
@@ -35,6 +36,13 @@ smollm2 = os.path.join(
 if os.path.isfile(smollm2):
     config.available_features.add("smollm2")
     config.substitutions.append(("%smollm2", smollm2))
+
+# Where processes may trace others.
+try:
+    subprocess.run(["strace", "-f", "true"], check=True, capture_output=True)
+    config.available_features.add("strace")
+except (OSError, subprocess.CalledProcessError):
+    pass
 
 # What this machine can run.
 with open("/proc/cpuinfo") as f:

@@ -6,7 +6,7 @@ build_packages=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev
   libpcre2-dev nlohmann-json3-dev
 )
-test_packages=(python3 python3-numpy pkg-config)
+test_packages=(python3 python3-numpy pkg-config strace)
 sanitizer_packages=(libclang-rt-22-dev)
 
 model=models/SmolLM2-135M-Instruct.Q4_1.gguf

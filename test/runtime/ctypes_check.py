@@ -20,7 +20,8 @@ class SessionParams(Structure):
     _fields_ = [("size", ctypes.c_uint32), ("threads", c_int32),
                 ("sequences", c_int64), ("capacity", c_int64),
                 ("cpu_level", c_char_p), ("poison", c_int32),
-                ("pool_pages", c_int64), ("allocator", c_void_p)]
+                ("pool_pages", c_int64), ("allocator", c_void_p),
+                ("executor", c_void_p)]
 
 
 class SamplerParams(Structure):

@@ -82,6 +82,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                      : __real_pthread_create(thread, attributes, run, argument);
 }
 
+int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void),
+                          void (*child)(void));
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void),
+                          void (*child)(void));
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void),
+                          void (*child)(void)) {
+  return fails_now() ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
+}
+
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) {
@@ -237,6 +246,14 @@ void test_faults(const char *folder) {
   kvc_session_params_init(&params);
   params.threads = 3;
   params.sequences = view_sequences;
+  /* The first session of a process asks to hear of forks. */
+  countdown = 1;
+  CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
+  countdown = 0;
+  CHECK(session == NULL);
+  CHECK_OK(kvc_session_create(model, &params, &session));
+  kvc_session_destroy(session);
+  session = NULL;
   COUNT_FAILURES(failures, kvc_session_create(model, &params, &session),
                  session);
   /* The session, 9 arrays, 4 of the page pool, 3 mappings, the threads' pool,

@@ -267,6 +267,9 @@ static void sessions(const kvc_model *model) {
   INVALID_PARAMS(params.allocator = &no_release);
   INVALID_PARAMS(params.capacity = 161);
   INVALID_PARAMS(params.threads = -1);
+  static const kvc_executor executor = {NULL};
+  INVALID_PARAMS(params.executor = &executor);
+  INVALID_PARAMS((params.executor = &executor, params.threads = 2));
   INVALID_PARAMS(params.poison = 2);
   INVALID_PARAMS(params.pool_pages = 11);
   INVALID_PARAMS(params.cpu_level = "none");

@@ -29,6 +29,12 @@ static void rejects_parameters(const kvc_model *model) {
   CHECK_PARAMS(params.threads = 1025, KVC_INVALID_ARGUMENT,
                "expected threads to be in 1..1024, or 0 for one on each CPU, "
                "but got 1025");
+  static const kvc_executor none = {NULL};
+  CHECK_PARAMS(params.executor = &none, KVC_INVALID_ARGUMENT,
+               "expected executor->parallel_for to be given, but got NULL");
+  CHECK_PARAMS((params.executor = &none, params.threads = 2), KVC_INVALID_ARGUMENT,
+               "expected threads to be 0 with an executor, which has its own, but "
+               "got 2");
   CHECK_PARAMS(params.poison = 2, KVC_INVALID_ARGUMENT,
                "expected poison to be 0 or 1, but got 2");
   CHECK_PARAMS(params.cpu_level = "z80", KVC_INVALID_ARGUMENT,

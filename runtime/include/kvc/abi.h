@@ -46,7 +46,11 @@ typedef struct kvc_buffer {
 typedef void (*kvc_task)(void *context, int64_t begin, int64_t end);
 
 /* How generated code asks for parallelism. `parallel_for` returns when all
- * `count` tasks are done. Which thread does which task changes no bit. */
+ * `count` tasks, 0 to count - 1, are done, each once: in calls of `task` for ranges of
+ * them, on any threads, the caller's among them, at the same time or not. Which
+ * thread does which task changes no bit. What the tasks have written is seen by who
+ * called. A task starts no region. An application's own is a struct that begins with
+ * this, so that `self` leads to the rest. */
 typedef struct kvc_executor {
   void (*parallel_for)(const struct kvc_executor *self, kvc_task task,
                        void *context, int64_t count);

@@ -211,6 +211,12 @@ typedef struct kvc_session_params {
    * hold at capacity; 0: so many, and the pool is never short of one. */
   int64_t pool_pages;
   const kvc_allocator *allocator; /* NULL: the model's */
+  /* The application's own threads (see kvc_executor in kvc/abi.h), used by this
+   * session's calls, one region after another; it lives as long as the session.
+   * `threads` is 0 with it, and none are started. NULL: threads of the session's
+   * own. They are pinned to no CPU; where there are more of them than CPUs, they
+   * don't spin. */
+  const kvc_executor *executor;
 } kvc_session_params;
 
 KVC_API kvc_status kvc_session_params_init_sized(kvc_session_params *params,
@@ -235,7 +241,7 @@ KVC_API void kvc_session_destroy(kvc_session *session);
 
 typedef struct kvc_session_info {
   uint32_t size;   /* sizeof(kvc_session_info), by the init function */
-  int32_t threads; /* caller included */
+  int32_t threads; /* caller included; 0: those of an executor */
   int64_t sequences;
   int64_t capacity;      /* positions of one sequence */
   const char *cpu_level; /* lives as long as the library is loaded */

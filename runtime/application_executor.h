@@ -1,0 +1,19 @@
+// Parallel regions on threads that the application brings.
+#ifndef KVC_RUNTIME_APPLICATION_EXECUTOR_H
+#define KVC_RUNTIME_APPLICATION_EXECUTOR_H
+
+#include "kvc/kvc.h"
+
+namespace kvc {
+
+// What generated code is given: passes regions on to the application's executor.
+struct ApplicationExecutor {
+  kvc_executor executor; // first: the address of both is one
+  const kvc_executor *theirs;
+};
+
+ApplicationExecutor wrapExecutor(const kvc_executor *theirs);
+
+} // namespace kvc
+
+#endif
