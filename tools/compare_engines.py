@@ -101,6 +101,7 @@ def run_llama(given, command):
         report += json.loads(run([*command, *common, *sizes]))
     rates = {}
     for what in report:
+        what.pop("model_filename", None)  # where it stood says nothing elsewhere
         if what["n_prompt"]:
             key = what["n_threads"], "prompt", what["n_prompt"]
         else:
@@ -134,7 +135,7 @@ def main():
             one[name], reports[-1][name] = run_llama(given, command)
         rounds.append(one)
     if given.json:
-        pathlib.Path(given.json).write_text(json.dumps(reports, indent=1) + "\n")
+        pathlib.Path(given.json).write_text(json.dumps(reports) + "\n")
 
     kvc = reports[0]["kvc"]
     file = pathlib.Path(given.model)
