@@ -15,7 +15,8 @@ def Inline : Pass<"kvc-inline", "::mlir::ModuleOp"> {
     others become private. In every function that isn't private, calls of functions
     of one block are inlined, and calls in these. A function that calls itself,
     more than 64 inside of each other and more than 65536 ops in the place of calls
-    are errors. `symbol-dce` removes what is left.
+    are errors. `symbol-dce` removes what is left. A `kvc.together` of a text that
+    was fused before is replaced by its ops.
 
     ```mlir
     func.func private @layer(%x: !rows) -> !rows {         // before
@@ -93,7 +94,8 @@ def DeferAdvance : Pass<"kvc-defer-advance", "::mlir::ModuleOp"> {
 }
 
 def Fuse : Pass<"kvc-fuse", "::mlir::ModuleOp"> {
-  let summary = "moves activations, residuals and gates into linear layers";
+  let summary = "moves activations, residuals and gates into linear layers, and "
+                "dispatches what is independent together";
   let description = [{
     ```mlir
     %h = kvc.linear %x by @up              // before
@@ -110,7 +112,17 @@ def Fuse : Pass<"kvc-fuse", "::mlir::ModuleOp"> {
     %m = arith.mulf %s, %u
     %m = kvc.gated_linear %x by @gate, @up activation silu // after
     ```
-    Legal where the value that disappears has no other use.
+    Legal where the value that disappears has no other use. What is left of linear
+    layers is then grouped by input, where none needs another's result:
+    ```mlir
+    %q = kvc.linear %h by @query           // before
+    %k = kvc.linear %h by @key
+    %q, %k = kvc.together {                               // after
+      %q_0 = kvc.linear %h by @query
+      %k_0 = kvc.linear %h by @key
+      kvc.yield %q_0, %k_0
+    }
+    ```
   }];
   let dependentDialects = ["::kvc::KVCDialect"];
 }
@@ -214,7 +226,8 @@ def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
   let description = [{
     Each outermost `scf.parallel` of `@forward`, of one dimension, becomes a
     function `(context, begin, end)` and a call of the executor's
-    `parallel_for` with the address of the captured values.
+    `parallel_for` with the address of the captured values. A single task is called
+    instead: no thread is asked.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
     "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];

@@ -81,6 +81,20 @@ def KVC_WeightUser : OpInterface<"WeightUser"> {
   ];
 }
 
+def KVC_RowTasks : OpInterface<"RowTasks"> {
+  let cppNamespace = "::kvc";
+  let description = [{
+    An op that is computed by tasks which read its operands and write its result,
+    and nothing else, as many as there are rows of `input` and columns of the
+    result to divide. Of several such ops of one input, none of which needs
+    another's result, the tasks can be dispatched together (`kvc.together`).
+  }];
+  let methods = [
+    InterfaceMethod<"The rows that the tasks walk.",
+      "::mlir::Value", "getInput">
+  ];
+}
+
 def KVC_Positioned : OpInterface<"Positioned"> {
   let cppNamespace = "::kvc";
   let description = "An op that works at the positions of a step's tokens.";

@@ -270,6 +270,60 @@ LogicalResult GatedLinearOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Together
+//===----------------------------------------------------------------------===//
+
+LogicalResult TogetherOp::verifyRegions() {
+  Operation *yield = getBody().front().getTerminator();
+  Value input;
+  for (Operation &op : getOps()) {
+    // C1: ops of row tasks.
+    auto tasks = dyn_cast<RowTasks>(op);
+    if (!tasks)
+      return op.emitOpError("expected an op of the interface RowTasks in kvc.together");
+    // C2: one input.
+    if (!input)
+      input = tasks.getInput();
+    if (input != tasks.getInput())
+      return op.emitOpError("expected the input of the first op in kvc.together");
+    // C3: no result of another.
+    for (Value operand : op.getOperands())
+      if (operand.getParentBlock() == &getBody().front())
+        return op.emitOpError("expected no result of another op in kvc.together");
+  }
+  // C4: each result, in order.
+  SmallVector<Value> given;
+  for (Operation &op : getOps())
+    llvm::append_range(given, op.getResults());
+  if (!llvm::equal(given, yield->getOperands()))
+    return yield->emitOpError("expected the result of each op, in their order");
+  if (!llvm::equal(yield->getOperandTypes(), getResultTypes()))
+    return emitOpError("expected the types of what kvc.yield gives");
+  return success();
+}
+
+// A result is called what it is called in the body.
+void TogetherOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  for (auto [result, given] :
+       llvm::zip(getResults(), getBody().front().getTerminator()->getOperands())) {
+    Location loc = given.getLoc();
+    while (auto call = dyn_cast<CallSiteLoc>(loc))
+      loc = call.getCallee();
+    if (auto name = dyn_cast<NameLoc>(loc))
+      setName(result, name.getName());
+  }
+}
+
+void TogetherOp::dissolve() {
+  Operation *yield = getBody().front().getTerminator();
+  replaceAllUsesWith(yield->getOperands());
+  yield->erase();
+  (*this)->getBlock()->getOperations().splice((*this)->getIterator(),
+                                              getBody().front().getOperations());
+  erase();
+}
+
+//===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 

@@ -10,6 +10,8 @@
 include "dialect/KVCTypes.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -197,7 +199,7 @@ def KVC_LayerNormOp : KVC_Norm<"layer_norm"> {
   }];
 }
 
-def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
+def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_RowTasks]> {
   let summary = "a linear layer";
   let description = [{
     `result[n, o] = activation(sum_i input[n, i] * weight[o, i] + bias[o]) + residual[n, o]`
@@ -251,7 +253,7 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear"> {
+def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear", [KVC_RowTasks]> {
   let summary = "two linear layers, one gating the other";
   let description = [{
     `result = activation(input gate^T + gate_bias) * (input up^T + up_bias)`,
@@ -282,6 +284,61 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear"> {
     type($input) `->` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def KVC_TogetherOp : KVC_Op<"together",
+    [RecursiveMemoryEffects, RecursivelySpeculatable, NoRegionArguments, SingleBlock,
+     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "ops that are dispatched as one parallel region";
+  let description = [{
+    Gives the results of the ops in its body. None of them needs another, so that
+    their tasks may run in any order: one dispatch to the threads instead of one for
+    each op.
+
+    Created by `kvc-fuse` from ops of the interface `RowTasks`; dissolved by
+    `kvc-inline` and `kvc-lower-to-linalg`, to which it means its body; lowered by
+    `kvc-lower-to-kernels`.
+    - C1: the body's ops are of the interface `RowTasks`, before a `kvc.yield`.
+    - C2: they have one input.
+    - C3: none uses the result of another.
+    - C4: the yield gives the result of each, in their order, and no more; so many
+      results, of these types, has the op.
+
+    ```mlir
+    %q, %k = kvc.together {
+      %0 = kvc.linear %h by @attn_q bias @attn_q.bias layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
+      %1 = kvc.linear %h by @attn_o layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
+      kvc.yield %0, %1 : tensor<?x576xf32>, tensor<?x576xf32>
+    } : tensor<?x576xf32>, tensor<?x576xf32>
+    ```
+  }];
+  let results = (outs Variadic<KVC_Rows>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict `:` type($results)";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    // The ops of the body, and those that give its results.
+    auto getOps() { return getBody().front().without_terminator(); }
+    // Puts the body's ops in the place of the op, which ceases to be.
+    void dissolve();
+  }];
+}
+
+def KVC_YieldOp : KVC_Op<"yield", [Pure, Terminator, HasParent<"TogetherOp">]> {
+  let summary = "what the ops of a kvc.together give";
+  let description = [{
+    Ends the body of a `kvc.together`. No constraints beyond those of its parent.
+
+    ```mlir
+    %q, %k = kvc.together {
+      %0 = kvc.linear %h by @attn_q layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
+      %1 = kvc.linear %h by @attn_o layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
+      kvc.yield %0, %1 : tensor<?x576xf32>, tensor<?x576xf32>
+    } : tensor<?x576xf32>, tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<KVC_Rows>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
 //===----------------------------------------------------------------------===//

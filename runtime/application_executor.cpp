@@ -19,8 +19,8 @@ void runTasks(void *context, int64_t begin, int64_t end) {
 
 void parallelFor(const kvc_executor *self, kvc_task task, void *context,
                  int64_t count) {
-  const kvc_executor *theirs =
-      reinterpret_cast<const ApplicationExecutor *>(self)->theirs;
+  auto *wrapper =
+      reinterpret_cast<ApplicationExecutor *>(const_cast<kvc_executor *>(self));
   if (count <= 0)
     return;
   if (count == 1) {
@@ -28,13 +28,14 @@ void parallelFor(const kvc_executor *self, kvc_task task, void *context,
     return;
   }
   Region region = {task, context};
-  theirs->parallel_for(theirs, runTasks, &region, count);
+  ++wrapper->regions;
+  wrapper->theirs->parallel_for(wrapper->theirs, runTasks, &region, count);
 }
 
 } // namespace
 
 ApplicationExecutor wrapExecutor(const kvc_executor *theirs) {
-  return {{parallelFor}, theirs};
+  return {{parallelFor}, theirs, 0};
 }
 
 } // namespace kvc

@@ -10,6 +10,7 @@ namespace kvc {
 struct ApplicationExecutor {
   kvc_executor executor; // first: the address of both is one
   const kvc_executor *theirs;
+  int64_t regions; // of several tasks, so far
 };
 
 ApplicationExecutor wrapExecutor(const kvc_executor *theirs);

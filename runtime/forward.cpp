@@ -12,6 +12,12 @@ using namespace kvc;
 
 namespace {
 
+// Parallel regions of several tasks that the session has asked for so far.
+int64_t regionsOf(const kvc_session *session) {
+  return session->threads ? kvc::regionsOf(session->threads)
+                          : session->application.regions;
+}
+
 bool overlap(const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
   auto first = reinterpret_cast<uintptr_t>(a);
   auto second = reinterpret_cast<uintptr_t>(b);
@@ -95,11 +101,13 @@ public:
     kvc_buffer scores = bufferOf(logits, rows * library->vocab);
     kvc_buffer workspace =
         bufferOf(session->workspace.address, session->workspace.bytes);
+    int64_t regions = regionsOf(session);
     session->kernels->forward(&weights, &pool, &pages, &lengths, &tokens,
                               &sequences, &outputs, &scores, &workspace,
                               session->threads
                                   ? executorOf(session->threads)
                                   : &session->application.executor);
+    session->regions = regionsOf(session) - regions;
     for (int64_t i = 0; i < count; ++i)
       ++session->computed[session->sequenceOf[i]];
     if (rows) // else logits may be NULL

@@ -296,6 +296,7 @@ kvc_status kvc_session_query(const kvc_session *session,
   info.workspace_bytes = session->workspace.bytes;
   reportPages(session, &info);
   info.metadata_bytes = metadataBytes(session);
+  info.parallel_regions = session->regions;
   return writeInfo(out_info, info, "kvc_session_info");
 }
 

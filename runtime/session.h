@@ -41,6 +41,7 @@ struct kvc_session {
   int64_t *planned;  // [sequences], number of the plan that last named it,
                      // negative when the sequence copies its last page
   int64_t callNumber;
+  int64_t regions; // parallel ones, of the last slice
   int32_t *tokens;        // [max_tokens], the slice
   int32_t *sequenceOf;    // [max_tokens], of each token
   int64_t *outputs;       // [max_tokens], rows whose logits are wanted

@@ -27,6 +27,7 @@ struct ThreadPool {
   int32_t started; // workers that exist
   int spinRounds;  // of waiting before a thread sleeps
   pthread_t *workers;
+  int64_t regions; // so far, written by who calls for them
 
   // Region number << 16 | pieces not claimed.
   alignas(64) std::atomic<uint64_t> ticket;
@@ -169,6 +170,7 @@ void parallelFor(const kvc_executor *self, kvc_task task, void *context,
   auto *pool = reinterpret_cast<ThreadPool *>(const_cast<kvc_executor *>(self));
   if (count <= 0)
     return;
+  pool->regions += count > 1;
   if (count == 1 || pool->threads == 1) {
     task(context, 0, count);
     return;
@@ -266,5 +268,7 @@ void forgetThreads(ThreadPool *pool) {
 }
 
 const kvc_executor *executorOf(ThreadPool *pool) { return &pool->executor; }
+
+int64_t regionsOf(const ThreadPool *pool) { return pool->regions; }
 
 } // namespace kvc

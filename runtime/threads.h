@@ -24,6 +24,9 @@ void forgetThreads(ThreadPool *pool); // NULL is fine
 // Regions run one after another, from one thread at a time; a task starts none.
 const kvc_executor *executorOf(ThreadPool *pool);
 
+// How many regions of several tasks there have been; to be asked between them.
+int64_t regionsOf(const ThreadPool *pool);
+
 } // namespace kvc
 
 #endif

@@ -35,11 +35,10 @@ private:
   Matrix matrix(KernelBuilder &b, WeightUser op,
                 mlir::FlatSymbolRefAttr symbol);
   mlir::Value scalar(mlir::Value value) { return scalars.lookup(value); }
-  void lowerLinear(KernelBuilder &b, WeightUser op, mlir::Value input,
-                   bool rounded,
-                   llvm::ArrayRef<mlir::FlatSymbolRefAttr> weights,
-                   llvm::ArrayRef<mlir::FlatSymbolRefAttr> biases,
-                   std::optional<Activation> activation, mlir::Value residual);
+  // The kernel of a linear or a gated linear layer, with a buffer for its result.
+  // `rounded` is the input after rounding, made where it is null and needed.
+  LinearKernel linearKernel(KernelBuilder &b, mlir::Operation *op,
+                            mlir::Value &rounded);
 
   mlir::func::FuncOp forward;
   TileShape tile;

@@ -150,6 +150,28 @@ void KernelBuilder::parallel(StringRef name, Value count, Body body,
   body(named(name, loop.getInductionVars().front()));
 }
 
+void KernelBuilder::parallel(StringRef name, ArrayRef<Tasks> tasks,
+                             StringRef variant) {
+  Value count = tasks.front().count;
+  for (const Tasks &more : tasks.drop_front())
+    count = add(count, more.count);
+  std::function<void(Value, ArrayRef<Tasks>)> choose = [&](Value task,
+                                                           ArrayRef<Tasks> of) {
+    Location loc = getLoc(); // a body may have one of its own
+    auto first = [&] {
+      of.front().body(task);
+      setLoc(loc);
+    };
+    if (of.size() == 1)
+      return first();
+    ifElse(less(task, of.front().count), first, [&] {
+      choose(sub(task, of.front().count), of.drop_front());
+    });
+  };
+  parallel(
+      name, count, [&](Value task) { choose(task, tasks); }, variant);
+}
+
 void KernelBuilder::ifThen(Value condition, function_ref<void()> body) {
   auto branch = scf::IfOp::create(*this, condition);
   OpBuilder::InsertionGuard guard(*this);

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <functional>
 
 namespace kvc {
 
@@ -73,6 +74,13 @@ public:
   // Independent tasks 0 to count-1, in any order, on any thread; a task's number
   // is called `name`. They are `kernel`, or `variant` of it if it has several.
   void parallel(llvm::StringRef name, Value count, Body body,
+                llvm::StringRef variant = "");
+  // Several such kinds of tasks, dispatched together.
+  struct Tasks {
+    Value count;
+    std::function<void(Value)> body;
+  };
+  void parallel(llvm::StringRef name, llvm::ArrayRef<Tasks> tasks,
                 llvm::StringRef variant = "");
   void ifThen(Value condition, llvm::function_ref<void()> body);
   void ifElse(Value condition, llvm::function_ref<void()> body,

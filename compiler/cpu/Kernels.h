@@ -45,6 +45,7 @@ Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, WeightOp weight,
 
 // One output of a linear layer: act(x w^T + bias).
 struct LinearKernel {
+  mlir::Location line; // of the op in the model's text
   mlir::Value input;
   // One matrix, or two: the gate and what it gates.
   llvm::SmallVector<Matrix> weights;
@@ -55,7 +56,10 @@ struct LinearKernel {
   mlir::Value output;
   bool isLogits; // the caller's: every NaN is the same
 };
-void emitLinear(KernelBuilder &b, const LinearKernel &kernel, TileShape tile);
+// Kernels that need nothing of each other and have one number of rows, as one
+// parallel region.
+void emitLinear(KernelBuilder &b, llvm::ArrayRef<LinearKernel> kernels,
+                TileShape tile);
 
 // Rounds rows to bytes and scales, for products with matrices in blocks.
 void emitRoundRows(KernelBuilder &b, mlir::Value input, mlir::Value output);

@@ -192,45 +192,41 @@ void Tile::store(Value result, Value row, Value panel) {
            [&] { storeRun(kLanes); }, [&] { storeRun(rest); });
 }
 
-void kvc::emitLinear(KernelBuilder &b, const LinearKernel &kernel,
+void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
                      TileShape shape) {
-  Value rowCount = b.rowsOf(kernel.output);
+  Value rowCount = b.rowsOf(kernels.front().output);
   // One row reads each weight once: four panels side by side share the
   // broadcast of the input and keep four streams of memory busy. A gated layer
   // has two panels of each matrix.
-  int64_t streams = 4 / kernel.weights.size();
-  Tile row(b, kernel, 1, streams, /*tiles=*/1);
-  // The tile's sums fill the registers: f64 has half as many lanes in each.
+  auto rowTasks = [&](const LinearKernel &kernel) -> KernelBuilder::Tasks {
+    Tile row(b, kernel, 1, 4 / kernel.weights.size(), /*tiles=*/1);
+    int64_t groups = llvm::divideCeil(row.panelsInAll(), row.panels);
+    return {b.index(groups), [&b, &kernel, row](Value group) mutable {
+              b.setLoc(kernel.line);
+              row.emit(b.index(0), b.index(1), b.mul(group, row.panels));
+            }};
+  };
+  // The tile's sums fill the registers: f64 has half as many lanes in each. A task
+  // is a panel group by a block of rows that stays in the second-level cache.
   int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
-  // A task is a panel group by a block of rows that stays in the second-level
-  // cache.
-  Tile tile(b, kernel, std::max<int64_t>(1, shape.rows / scale), shape.panels,
-            /*tiles=*/16);
-  int64_t block = tile.rows * tile.tiles;
+  auto tileTasks = [&](const LinearKernel &kernel) -> KernelBuilder::Tasks {
+    Tile tile(b, kernel, std::max<int64_t>(1, shape.rows / scale), shape.panels,
+              /*tiles=*/16);
+    int64_t block = tile.rows * tile.tiles;
+    int64_t groups = llvm::divideCeil(tile.panelsInAll(), tile.panels);
+    return {b.mul(b.divCeil(rowCount, block), groups),
+            [&b, &kernel, tile, rowCount, block, groups](Value task) mutable {
+              b.setLoc(kernel.line);
+              Value first = b.mul(b.divFloor(task, groups), block);
+              tile.emit(first, b.min(b.add(first, block), rowCount),
+                        b.mul(b.rem(task, groups), tile.panels));
+            }};
+  };
 
   Value one = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount,
                                     b.index(1));
   b.ifElse(
       one,
-      [&] {
-        int64_t groups = llvm::divideCeil(row.panelsInAll(), row.panels);
-        b.parallel(
-            "group", b.index(groups),
-            [&](Value group) {
-              row.emit(b.index(0), b.index(1), b.mul(group, row.panels));
-            },
-            "row");
-      },
-      [&] {
-        int64_t groups = llvm::divideCeil(tile.panelsInAll(), tile.panels);
-        Value blocks = b.divCeil(rowCount, block);
-        b.parallel(
-            "task", b.mul(blocks, groups),
-            [&](Value task) {
-              Value first = b.mul(b.divFloor(task, groups), block);
-              tile.emit(first, b.min(b.add(first, block), rowCount),
-                        b.mul(b.rem(task, groups), tile.panels));
-            },
-            "tile");
-      });
+      [&] { b.parallel("group", llvm::map_to_vector(kernels, rowTasks), "row"); },
+      [&] { b.parallel("task", llvm::map_to_vector(kernels, tileTasks), "tile"); });
 }

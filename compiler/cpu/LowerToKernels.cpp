@@ -20,15 +20,22 @@ using namespace kvc;
 // a thread's stack.
 static constexpr int64_t kMaxHeadWidth = 1024;
 
-// What machine code calls the op's kernels: "linear.attn_q", "attend.attended".
+// What machine code calls the op's kernels: "linear.attn_q", "attend.attended",
+// "together.attn_q.attn_k.attn_v".
 static std::string kernelName(Operation *op) {
-  StringRef of;
+  std::string kernel = op->getName().stripDialect().str();
+  auto add = [&](StringRef of) {
+    if (!of.empty())
+      kernel += "." + of.str();
+  };
   if (auto user = dyn_cast<WeightUser>(op))
-    of = user.getWeights().front().symbol.getValue();
+    add(user.getWeights().front().symbol.getValue());
+  else if (auto together = dyn_cast<TogetherOp>(op))
+    together.walk([&](WeightUser member) {
+      add(member.getWeights().front().symbol.getValue());
+    });
   else if (op->getNumResults())
-    of = textName(op->getResult(0));
-  StringRef name = op->getName().stripDialect();
-  std::string kernel = (of.empty() ? name : name + "." + of).str();
+    add(textName(op->getResult(0)));
   for (char &c : kernel)
     if (!llvm::isAlnum(c) && c != '.' && c != '_')
       c = '_';
@@ -85,29 +92,43 @@ Matrix ForwardLowering::matrix(KernelBuilder &b, WeightUser op,
                     declaration.isStacked() ? scalar(op.getLayer()) : Value());
 }
 
-void ForwardLowering::lowerLinear(
-    KernelBuilder &b, WeightUser op, Value input, bool rounded,
-    ArrayRef<FlatSymbolRefAttr> weights, ArrayRef<FlatSymbolRefAttr> biases,
-    std::optional<Activation> activation, Value residual) {
-  LinearKernel kernel;
-  kernel.input = buffer(input);
-  if (rounded) {
-    kernel.input = memref::AllocOp::create(
-        b, cast<MemRefType>(kernel.input.getType()), rowCounts.lookup(input));
-    emitRoundRows(b, buffer(input), kernel.input);
+LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
+                                           Value &rounded) {
+  LinearKernel kernel{textLocation(op)};
+  auto addWeights = [&](WeightUser user, ArrayRef<FlatSymbolRefAttr> weights,
+                        ArrayRef<FlatSymbolRefAttr> biases) {
+    for (FlatSymbolRefAttr symbol : weights)
+      kernel.weights.push_back(matrix(b, user, symbol));
+    for (FlatSymbolRefAttr symbol : biases)
+      kernel.biases.push_back(vector(b, user, symbol));
+  };
+  Value residual, input = cast<RowTasks>(op).getInput();
+  bool rounds;
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    addWeights(linear, linear.getWeightAttr(), linear.getBiasAttr());
+    kernel.activation = linear.getActivation();
+    residual = linear.getResidual();
+    rounds = linear.getRounded();
+  } else {
+    auto gated = cast<GatedLinearOp>(op);
+    addWeights(gated, {gated.getGateAttr(), gated.getUpAttr()},
+               {gated.getGateBiasAttr(), gated.getUpBiasAttr()});
+    kernel.activation = gated.getActivation();
+    rounds = gated.getRounded();
   }
-  for (FlatSymbolRefAttr symbol : weights)
-    kernel.weights.push_back(matrix(b, op, symbol));
-  for (FlatSymbolRefAttr symbol : biases)
-    kernel.biases.push_back(vector(b, op, symbol));
-  kernel.activation = activation;
+  if (rounds && !rounded) {
+    rounded = memref::AllocOp::create(
+        b, cast<MemRefType>(buffer(input).getType()), rowCounts.lookup(input));
+    emitRoundRows(b, buffer(input), rounded);
+  }
   Value result = op->getResult(0);
+  kernel.input = rounds ? rounded : buffer(input);
   kernel.residual = residual ? buffer(residual) : Value();
   kernel.output = residual && residual != input
                       ? reuseOrAllocate(b, result, residual)
                       : allocate(b, result, input);
   kernel.isLogits = result == logits;
-  emitLinear(b, kernel, tile);
+  return kernel;
 }
 
 // Element by element, in the vectors of a kernel as it is on tensors.
@@ -171,15 +192,20 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                       allocate(b, o.getResult(), o.getInput()));
         return success();
       })
-      .Case([&](LinearOp o) {
-        lowerLinear(b, o, o.getInput(), o.getRounded(), {o.getWeightAttr()}, {o.getBiasAttr()},
-                    o.getActivation(), o.getResidual());
+      .Case<LinearOp, GatedLinearOp>([&](Operation *o) {
+        Value rounded;
+        emitLinear(b, linearKernel(b, o, rounded), tile);
         return success();
       })
-      .Case([&](GatedLinearOp o) {
-        lowerLinear(b, o, o.getInput(), o.getRounded(), {o.getGateAttr(), o.getUpAttr()},
-                    {o.getGateBiasAttr(), o.getUpBiasAttr()}, o.getActivation(),
-                    Value());
+      .Case([&](TogetherOp o) {
+        SmallVector<LinearKernel> kernels;
+        Value rounded; // they have one input
+        for (auto [result, member] : llvm::zip_equal(o.getResults(), o.getOps())) {
+          kernels.push_back(linearKernel(b, &member, rounded));
+          buffers[result] = kernels.back().output;
+          rowCounts[result] = rowCounts.lookup(member.getResult(0));
+        }
+        emitLinear(b, kernels, tile);
         return success();
       })
       .Case([&](ActivateOp o) {

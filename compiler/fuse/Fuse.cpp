@@ -1,8 +1,11 @@
 // kvc-fuse: see Passes.td.
+#include "compiler/ModuleText.h"
 #include "compiler/Passes.h"
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace kvc {
 #define GEN_PASS_DEF_FUSE
@@ -90,12 +93,81 @@ struct FuseGate : OpRewritePattern<arith::MulFOp> {
   }
 };
 
+// Row tasks of one input that don't need each other become one kvc.together, where
+// the first of them stands: what the others use stands before it as well, and being
+// pure they can move there.
+class Joiner {
+public:
+  void run(func::FuncOp function) {
+    for (Block &block : function.getBody())
+      collect(block);
+    for (ArrayRef<RowTasks> group : groups)
+      join(group);
+  }
+
+private:
+  // Before any op moves, since moving makes the order of a block's ops be counted
+  // again. A move takes values to earlier places only, so that none gets in the way
+  // of another.
+  void collect(Block &block);
+  void join(ArrayRef<RowTasks> group);
+
+  std::vector<SmallVector<RowTasks>> groups;
+};
+
+void Joiner::collect(Block &block) {
+  llvm::MapVector<Value, SmallVector<RowTasks>> byInput;
+  for (Operation &op : block) {
+    if (auto tasks = dyn_cast<RowTasks>(op))
+      byInput[tasks.getInput()].push_back(tasks);
+    if (isa<TogetherOp>(op))
+      continue;
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        collect(inner);
+  }
+  for (auto &[input, group] : byInput)
+    while (group.size() > 1) {
+      Operation *first = group.front();
+      auto canMove = [&](RowTasks op) {
+        return op == first || llvm::all_of(op->getOperands(), [&](Value operand) {
+          Operation *maker = operand.getDefiningOp();
+          return operand.getParentBlock() != &block || !maker ||
+                 maker->isBeforeInBlock(first);
+        });
+      };
+      auto rest = std::stable_partition(group.begin(), group.end(), canMove);
+      SmallVector<RowTasks> members(group.begin(), rest);
+      group.erase(group.begin(), rest);
+      if (members.size() > 1)
+        groups.push_back(std::move(members));
+    }
+}
+
+void Joiner::join(ArrayRef<RowTasks> group) {
+  Operation *first = group.front();
+  OpBuilder b(first);
+  Location loc = textLocation(first); // without its name, which is one result's
+  SmallVector<Value> results;
+  for (RowTasks op : group)
+    llvm::append_range(results, op->getResults());
+  auto together = TogetherOp::create(b, loc, TypeRange(ValueRange(results)));
+  b.createBlock(&together.getBody());
+  auto yield = YieldOp::create(b, loc, results);
+  for (RowTasks op : group)
+    op->moveBefore(yield);
+  for (auto [inner, outer] : llvm::zip_equal(results, together.getResults()))
+    inner.replaceAllUsesExcept(outer, yield);
+}
+
 struct Fuse : kvc::impl::FuseBase<Fuse> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseActivation, FuseResidual, FuseGate>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      Joiner().run(function);
   }
 };
 } // namespace

@@ -72,6 +72,7 @@ static std::string comment(Operation *op) {
         return text;
       })
       .Case([](AdvanceOp) { return "lengths grow by the step"; })
+      .Case([](TogetherOp) { return "in any order: one parallel region"; })
       .Case([](SelectOp) { return "the rows whose logits are wanted"; })
       .Case([](func::ReturnOp r) {
         return r.getNumOperands() == 0 ||

@@ -106,6 +106,7 @@ struct LowerToLinalg : kvc::impl::LowerToLinalgBase<LowerToLinalg> {
     MLIRContext *context = &getContext();
     if (failed(checkPacking(module)))
       return signalPassFailure();
+    module.walk([](TogetherOp op) { op.dissolve(); });
     addWeightArguments(module);
     keepCarriedBuffers(module);
 

@@ -1,6 +1,7 @@
 // kvc-inline: see Passes.td.
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
+#include "dialect/KVC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -130,6 +131,8 @@ struct Inline : kvc::impl::InlineBase<Inline> {
                                    : SymbolTable::Visibility::Private);
       if (!function.isPrivate() && failed(Inliner(function, symbols).run()))
         return signalPassFailure();
+      // What is dispatched together is the fused stage's.
+      function.walk([](TogetherOp op) { op.dissolve(); });
     }
   }
 };

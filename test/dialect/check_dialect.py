@@ -21,6 +21,8 @@ WEIGHTS = {
         "@attn_q.bias : tensor<30x576xf32>",
         "@attn_o : tensor<30x576x576xf32>",
     ],
+    **{name: ["@attn_q : tensor<30x576x576xf32>", "@attn_q.bias : tensor<30x576xf32>",
+              "@attn_o : tensor<30x576x576xf32>"] for name in ("together", "yield")},
     "gated_linear": ["@gate : tensor<30x1536x576xf32>", "@up : tensor<30x1536x576xf32>"],
 }
 CACHE = "!kvc.cache<layers 2, kv_heads 3, capacity 160, key {0}, value {0}, f32, #kvc.contiguous>"
@@ -87,7 +89,7 @@ def program(name, example):
     if not re.search(r"%\w+ = ", example):
         lines.append("  " + example)
         return "module {\n" + "\n".join(lines) + "\n}\n"
-    defined = re.findall(r"%(\w+) =", example)
+    defined = re.findall(r"%(\w+)(?=[%\w, ]* = )", example)
     used = [v for v in dict.fromkeys(re.findall(r"%(\w+)", example)) if v not in defined]
     first_type = re.search(r": ((?:tensor|!)[^\s,)]*)", example)[1]
     types = {**TYPES, **INDICES.get(name, {})}

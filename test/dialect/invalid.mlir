@@ -628,3 +628,66 @@ func.func @reorder_c1(%cache: !cache) {
   %0 = kvc.reorder %cache by %order : !cache, tensor<2xi32>
   return
 }
+
+// -----
+
+kvc.weight @square : tensor<16x16xf32> from "square"
+func.func @together_c1(%x: tensor<?x16xf32>) {
+  %0 = kvc.together {
+    // expected-error@+1 {{expected an op of the interface RowTasks in kvc.together}}
+    %1 = kvc.activate %x relu : tensor<?x16xf32>
+    kvc.yield %1 : tensor<?x16xf32>
+  } : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @square : tensor<16x16xf32> from "square"
+func.func @together_c2(%x: tensor<?x16xf32>, %y: tensor<?x16xf32>) {
+  %0:2 = kvc.together {
+    %1 = kvc.linear %x by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    // expected-error@+1 {{expected the input of the first op in kvc.together}}
+    %2 = kvc.linear %y by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    kvc.yield %1, %2 : tensor<?x16xf32>, tensor<?x16xf32>
+  } : tensor<?x16xf32>, tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @square : tensor<16x16xf32> from "square"
+func.func @together_c3(%x: tensor<?x16xf32>) {
+  %0:2 = kvc.together {
+    %1 = kvc.linear %x by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    // expected-error@+1 {{expected no result of another op in kvc.together}}
+    %2 = kvc.linear %x by @square residual(%1 : tensor<?x16xf32>) : tensor<?x16xf32> -> tensor<?x16xf32>
+    kvc.yield %1, %2 : tensor<?x16xf32>, tensor<?x16xf32>
+  } : tensor<?x16xf32>, tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @square : tensor<16x16xf32> from "square"
+func.func @together_c4(%x: tensor<?x16xf32>) {
+  %0 = kvc.together {
+    %1 = kvc.linear %x by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    %2 = kvc.linear %x by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    // expected-error@+1 {{expected the result of each op, in their order}}
+    kvc.yield %2 : tensor<?x16xf32>
+  } : tensor<?x16xf32>
+  return
+}
+
+// -----
+
+kvc.weight @square : tensor<16x16xf32> from "square"
+func.func @together_c4_types(%x: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected the types of what kvc.yield gives}}
+  %0 = kvc.together {
+    %1 = kvc.linear %x by @square : tensor<?x16xf32> -> tensor<?x16xf32>
+    kvc.yield %1 : tensor<?x16xf32>
+  } : tensor<?x8xf32>
+  return
+}

@@ -69,6 +69,16 @@ module attributes {kvc.weights = "random:1"} {
     %6 = kvc.gated_linear %5 by @square, @square layer %layer activation silu : tensor<?x16xf32> -> tensor<?x16xf32>
     // CHECK: kvc.gated_linear %{{.*}} by @square, @square gate_bias @bias up_bias @bias layer %{{.*}} activation gelu_tanh
     %7 = kvc.gated_linear %6 by @square, @square gate_bias @bias up_bias @bias layer %layer activation gelu_tanh : tensor<?x16xf32> -> tensor<?x16xf32>
+    // CHECK: %{{.*}}:2 = kvc.together {
+    // CHECK-NEXT: %[[A:.*]] = kvc.linear
+    // CHECK-NEXT: %[[B:.*]] = kvc.gated_linear
+    // CHECK-NEXT: kvc.yield %[[A]], %[[B]] : tensor<?x9xf32>, tensor<?x16xf32>
+    // CHECK-NEXT: } : tensor<?x9xf32>, tensor<?x16xf32>
+    %both:2 = kvc.together {
+      %a = kvc.linear %5 by @table : tensor<?x16xf32> -> tensor<?x9xf32>
+      %b = kvc.gated_linear %5 by @square, @square layer %layer activation silu : tensor<?x16xf32> -> tensor<?x16xf32>
+      kvc.yield %a, %b : tensor<?x9xf32>, tensor<?x16xf32>
+    } : tensor<?x9xf32>, tensor<?x16xf32>
     // CHECK: kvc.activate %{{.*}} relu : tensor<?x16xf32>
     %8 = kvc.activate %7 relu : tensor<?x16xf32>
     // CHECK: kvc.activate %{{.*}} silu : tensor<?x16xf32>

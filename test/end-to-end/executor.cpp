@@ -65,13 +65,22 @@ std::vector<char> run(const CompiledModel &model, const kvc_executor *executor) 
   must(kvc_session_query(session, &info));
   if (executor && (threadsOfProcess() != before || info.threads != 0))
     die("expected no threads, but the session has %d", info.threads);
+  auto *threads =
+      reinterpret_cast<Threads *>(const_cast<kvc_executor *>(executor));
+  int64_t regions = 0;
   std::vector<char> logits(size_t(count * model.rowBytes));
   kvc_chunk chunk = {0, text, prompt, KVC_OUTPUTS_ALL};
   must(kvc_forward(session, &chunk, 1, logits.data(), prompt));
   for (int64_t i = prompt; i < count; ++i) {
     chunk = {0, text + i, 1, KVC_OUTPUTS_LAST};
+    regions = threads ? threads->regions : 0;
     must(kvc_forward(session, &chunk, 1, logits.data() + i * model.rowBytes, 1));
   }
+  must(kvc_session_query(session, &info));
+  if (threads && info.parallel_regions != threads->regions - regions)
+    die("expected to be told of %lld regions, but got %lld",
+        static_cast<long long>(threads->regions - regions),
+        static_cast<long long>(info.parallel_regions));
   kvc_session_destroy(session);
   return logits;
 }

@@ -159,6 +159,8 @@ static void keeps_lengths(const kvc_model *model) {
   CHECK_EQUAL(info.cache_bytes, 5 * 16);
   CHECK_EQUAL(info.cache_reserved_bytes, 3 * 16 * 160);
   CHECK_EQUAL(info.workspace_bytes, 4096 + 8 * 32);
+  /* Five keys; of logits there are none. */
+  CHECK_EQUAL(info.parallel_regions, 1);
   CHECK(strcmp(info.cpu_level, "any") == 0);
 
   /* A refused truncation changes nothing. */

@@ -56,6 +56,8 @@ void printDetails(const Times &times, const kvc_model *model,
     fprintf(
         stderr, "a token: median %.3f ms, fastest %.3f ms, slowest %.3f ms\n",
         1e3 * steps[steps.size() / 2], 1e3 * steps.front(), 1e3 * steps.back());
+    fprintf(stderr, "a token: %lld parallel regions\n",
+            static_cast<long long>(state.parallel_regions));
   }
   fprintf(stderr, "%d threads, CPU level %s\n", state.threads, state.cpu_level);
   fprintf(stderr,

@@ -254,6 +254,8 @@ typedef struct kvc_session_info {
   int64_t live_bytes;    /* of the live pages, padding in it */
   int64_t slack_bytes;   /* of these, bytes where no cached position stands */
   int64_t metadata_bytes; /* page tables, lists, lengths, cached token ids */
+  int64_t parallel_regions; /* of several tasks, handed to the threads by the last
+                             * forward call, in its last slice */
 } kvc_session_info;
 
 KVC_API kvc_status kvc_session_info_init_sized(kvc_session_info *info,

@@ -4,8 +4,25 @@
 // RUN: FileCheck %s --input-file=%t/kernels.mlir --check-prefix=REDUCE
 // RUN: FileCheck %s --input-file=%t/kernels.mlir --check-prefix=PLACE
 // RUN: kvc-opt %t/step.mlir --kvc-lower-to-kernels="tile-rows=3 tile-panels=2" --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: kvc-opt %t/step.mlir --kvc-fuse --kvc-lower-to-kernels --canonicalize --cse | FileCheck %s --check-prefix=TOGETHER
 // RUN: kvc-opt %t/carried.mlir --kvc-lower-to-kernels --canonicalize --cse | FileCheck %s --check-prefix=CARRIED
 // RUN: kvc-opt %t/invalid.mlir --kvc-lower-to-kernels --split-input-file --verify-diagnostics
+
+// Layers that are dispatched together have one region for a row and one for more:
+// first the tasks of the first, here one, then those of the next.
+// TOGETHER: scf.for %[[LAYER:.*]] = %c0 to %c2 step %c1 {
+// TOGETHER: scf.if
+// TOGETHER: scf.parallel (%[[TASK:.*]]) = (%c0) to (%c2) step (%c1) {
+// TOGETHER: %[[FIRST:.*]] = arith.cmpi ult, %[[TASK]], %c1
+// TOGETHER: scf.if %[[FIRST]] {
+// TOGETHER: math.fma
+// TOGETHER: } else {
+// TOGETHER: arith.subi %[[TASK]], %c1
+// TOGETHER: math.fma
+// TOGETHER: scf.reduce
+// TOGETHER: arith.muli
+// TOGETHER-NEXT: %[[ALL:.*]] = arith.addi
+// TOGETHER-NEXT: scf.parallel (%{{.*}}) = (%c0) to (%[[ALL]]) step (%c1) {
 
 // The signature is kvc_forward_function's.
 // CHECK-NOT: kvc.

@@ -3,7 +3,7 @@
 // The task: captured values come from the context, a constant is made again, and
 // scratch memory is reserved once for all tasks of a call.
 // CHECK-LABEL: llvm.func internal @task
-// CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64) {
+// CHECK-SAME: (%[[CONTEXT:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64) attributes {no_inline} {
 // CHECK-NEXT: memref.alloca() : memref<16xf32>
 // CHECK: llvm.getelementptr %[[CONTEXT]][0, 0]
 // CHECK: llvm.load {{.*}} : !llvm.ptr -> f32
@@ -36,7 +36,13 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
   // CHECK: %[[AS_STRUCT:.*]] = builtin.unrealized_conversion_cast %[[X]]
   // CHECK: %[[TO1:.*]] = llvm.getelementptr %[[STORAGE0]][0, 1]
   // CHECK: llvm.store %[[AS_STRUCT]], %[[TO1]]
+  // A single task is called.
   // CHECK: %[[COUNT:.*]] = arith.index_cast %[[N]] : index to i64
+  // CHECK: %[[SINGLE:.*]] = arith.cmpi eq, %[[COUNT]], %[[ONE:.*]] : i64
+  // CHECK: scf.if %[[SINGLE]] {
+  // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i64)
+  // CHECK: llvm.call @task(%[[STORAGE0]], %[[ZERO]], %[[ONE]])
+  // CHECK: } else {
   // CHECK: %[[FOR:.*]] = llvm.load %[[EXECUTOR]]
   // CHECK: %[[TASK:.*]] = llvm.mlir.addressof @task
   // CHECK: llvm.call %[[FOR]](%[[EXECUTOR]], %[[TASK]], %[[STORAGE0]], %[[COUNT]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()

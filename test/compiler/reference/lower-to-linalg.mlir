@@ -23,6 +23,20 @@ func.func private @layer(%x: tensor<?x4xf32>, %layer: index) -> tensor<?x4xf32> 
   return %y : tensor<?x4xf32>
 }
 
+// What is dispatched together is computed one after the other.
+// CHECK-LABEL: func.func private @together
+// CHECK-COUNT-2: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK-NOT: kvc.
+// CHECK: return
+func.func private @together(%x: tensor<?x4xf32>, %layer: index) -> (tensor<?x4xf32>, tensor<?x9xf32>) {
+  %y, %z = kvc.together {
+    %0 = kvc.linear %x by @square layer %layer : tensor<?x4xf32> -> tensor<?x4xf32>
+    %1 = kvc.linear %x by @table : tensor<?x4xf32> -> tensor<?x9xf32>
+    kvc.yield %0, %1 : tensor<?x4xf32>, tensor<?x9xf32>
+  } : tensor<?x4xf32>, tensor<?x9xf32>
+  return %y, %z : tensor<?x4xf32>, tensor<?x9xf32>
+}
+
 // The file is passed along; who reads no weights gets none.
 // CHECK-LABEL: func.func @calls
 // CHECK-SAME: (%[[FILE:[^:]*]]: memref<?xi8>, %[[X:[^:]*]]: tensor<?x4xf32>, %[[LAYER:[^:]*]]: index)

@@ -82,3 +82,23 @@ func.func @calls() {
   call @one() : () -> ()
   return
 }
+
+// -----
+
+// What a text of the fused stage dispatches together is a matter of that stage.
+// CHECK-LABEL: func.func @fused
+// CHECK-SAME: %[[X:.*]]: tensor<?x4xf32>
+// CHECK-NEXT: %[[A:.*]] = kvc.linear %[[X]] by @square
+// CHECK-NEXT: %[[B:.*]] = kvc.linear %[[X]] by @square
+// CHECK-NEXT: %[[C:.*]] = arith.addf %[[A]], %[[B]]
+// CHECK-NEXT: return %[[C]]
+kvc.weight @square : tensor<4x4xf32> from "square"
+func.func @fused(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %a, %b = kvc.together {
+    %0 = kvc.linear %x by @square : tensor<?x4xf32> -> tensor<?x4xf32>
+    %1 = kvc.linear %x by @square : tensor<?x4xf32> -> tensor<?x4xf32>
+    kvc.yield %0, %1 : tensor<?x4xf32>, tensor<?x4xf32>
+  } : tensor<?x4xf32>, tensor<?x4xf32>
+  %c = arith.addf %a, %b : tensor<?x4xf32>
+  return %c : tensor<?x4xf32>
+}
