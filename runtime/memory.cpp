@@ -52,30 +52,36 @@ void deallocate(Allocator allocator, void *memory) {
 
 bool map(const Allocator &allocator, Mapping *mapping, int64_t bytes,
          bool hugePages) {
-  size_t size = bytes ? size_t(bytes) : 1;
-  void *address;
   if (allocator.allocate) {
-    address = ask(allocator, bytes);
-  } else {
-    address = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (address == MAP_FAILED)
-      address = nullptr;
-    else if (hugePages)
-      madvise(address, size, MADV_HUGEPAGE);
+    void *address = ask(allocator, bytes);
+    *mapping = {static_cast<char *>(address), bytes, address, 0};
+    return address;
   }
-  if (!address)
+  // Huge pages begin at multiples of their size. What is mapped to reach the first is
+  // never touched.
+  bool huge = hugePages && bytes >= hugePageBytes;
+  int64_t size;
+  if (!add(bytes ? bytes : 1, huge ? hugePageBytes : 0, &size))
     return false;
-  *mapping = {static_cast<char *>(address), bytes};
+  void *base = mmap(nullptr, size_t(size), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED)
+    return false;
+  auto *address = static_cast<char *>(base);
+  if (huge) {
+    address += -reinterpret_cast<uintptr_t>(base) % uintptr_t(hugePageBytes);
+    madvise(address, size_t(bytes), MADV_HUGEPAGE); // a wish: small ones do, too
+  }
+  *mapping = {address, bytes, base, size};
   return true;
 }
 
 void unmap(const Allocator &allocator, Mapping *mapping) {
   if (allocator.allocate)
-    deallocate(allocator, mapping->address);
-  else if (mapping->address)
-    munmap(mapping->address, mapping->bytes ? size_t(mapping->bytes) : 1);
-  *mapping = {nullptr, 0};
+    deallocate(allocator, mapping->base);
+  else if (mapping->base)
+    munmap(mapping->base, size_t(mapping->mapped));
+  *mapping = {};
 }
 
 } // namespace kvc

@@ -17,6 +17,9 @@ inline bool add(int64_t a, int64_t b, int64_t *sum) {
 // The alignment of a cache line, and the most that anything here needs.
 constexpr int64_t lineBytes = 64;
 
+// The system's huge pages, where it has them.
+constexpr int64_t hugePageBytes = 2 << 20;
+
 // Where something has its memory from, and gives it back to. `allocate` is NULL:
 // the system.
 using Allocator = kvc_allocator;
@@ -47,10 +50,12 @@ template <typename T> T *allocate(const Allocator &allocator, int64_t count) {
 struct Mapping {
   char *address;
   int64_t bytes;
+  void *base; // what was mapped, which begins no later
+  int64_t mapped;
 };
 
 // False when there is none. Huge pages make touched memory cheaper to walk and
-// more of it: right for what is used in full.
+// more of it: right for what is used in full, if it is as large as one.
 bool map(const Allocator &allocator, Mapping *mapping, int64_t bytes,
          bool hugePages);
 void unmap(const Allocator &allocator, Mapping *mapping);

@@ -19,8 +19,11 @@ kvc_status createPool(CachePool *pool, const Allocator &allocator,
         "expected the cache's size to fit 64 bits, but got %lld pages of "
         "%lld bytes",
         static_cast<long long>(pageCount), static_cast<long long>(pageBytes));
-  // The system's small pages, since capacity that nobody uses shall cost nothing.
-  if (!map(allocator, &pool->memory, bytes, /*hugePages=*/false))
+  // Capacity that nobody uses shall cost nothing. Pages of the cache are filled one
+  // after another, so that one huge page holding several is; but the positions of
+  // one as large as a contiguous cache are scattered over all of it.
+  bool hugePages = pageBytes <= hugePageBytes;
+  if (!map(allocator, &pool->memory, bytes, hugePages))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for a cache of %lld bytes, %lld pages of %lld "
                 "positions: a model compiled with a smaller --capacity takes less",

@@ -91,6 +91,15 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void),
   return fails_now() ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
 }
 
+static int refused; /* wishes of memory */
+int __wrap_madvise(void *address, size_t size, int advice);
+int __wrap_madvise(void *address, size_t size, int advice) {
+  (void)address, (void)size, (void)advice;
+  ++refused;
+  errno = EINVAL;
+  return -1;
+}
+
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) {
@@ -259,6 +268,16 @@ void test_faults(const char *folder) {
   /* The session, 9 arrays, 4 of the page pool, 3 mappings, the threads' pool,
    * its list and 2 threads. */
   CHECK_EQUAL(failures, 21);
+
+  /* Huge pages that the system refuses are small ones. */
+  kvc_session *large = NULL;
+  int64_t workspace = library.workspace_bytes;
+  int refused_before = refused;
+  library.workspace_bytes = 4 << 20;
+  CHECK_OK(kvc_session_create(model, &params, &large));
+  CHECK_EQUAL(refused, refused_before + 1);
+  kvc_session_destroy(large);
+  library.workspace_bytes = workspace;
 
   kvc_sampler *sampler = NULL;
   kvc_sampler_params sampling;

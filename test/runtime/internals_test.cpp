@@ -2,6 +2,7 @@
 #include "check.h"
 #include "checksum.h"
 #include "cpu.h"
+#include "memory.h"
 #include "metadata.h"
 #include "params.h"
 #include "threads.h"
@@ -226,6 +227,23 @@ void dispatch() {
   kvc::destroyThreads(pool);
 }
 
+// What /proc/self/smaps says of the mapping of an address.
+bool isAdvisedHuge(const char *address) {
+  FILE *file = fopen("/proc/self/smaps", "r");
+  CHECK(file);
+  char line[512];
+  bool inside = false, advised = false;
+  while (fgets(line, sizeof line, file)) {
+    unsigned long long begin, end;
+    if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+      inside = uintptr_t(address) >= begin && uintptr_t(address) < end;
+    if (inside && strncmp(line, "VmFlags:", 8) == 0)
+      advised = strstr(line, " hg") != nullptr;
+  }
+  fclose(file);
+  return advised;
+}
+
 void params() {
   Settings older = {8, 5, -1}; // the application knows of 8 bytes
   Settings values = {16, 1, 2};
@@ -243,6 +261,31 @@ void params() {
   older.size = 12;
   CHECK_EQUAL(kvc::readParams(&values, &older, "Settings"),
               KVC_INVALID_ARGUMENT);
+}
+
+// Memory that is asked to be in huge pages begins with one, and the system is told;
+// what is smaller than one isn't. All of it is there, and given back.
+void memory() {
+  FILE *setting = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+  for (int64_t bytes : {int64_t(1), kvc::hugePageBytes - 1, kvc::hugePageBytes,
+                        3 * kvc::hugePageBytes + 4096}) {
+    kvc::Mapping mapping = {};
+    CHECK(kvc::map({}, &mapping, bytes, /*hugePages=*/true));
+    bool huge = bytes >= kvc::hugePageBytes;
+    CHECK(!huge || uintptr_t(mapping.address) % kvc::hugePageBytes == 0);
+    CHECK(mapping.address + bytes <=
+          static_cast<char *>(mapping.base) + mapping.mapped);
+    mapping.address[0] = mapping.address[bytes - 1] = 1;
+    CHECK(!setting || isAdvisedHuge(mapping.address) == huge);
+    kvc::unmap({}, &mapping);
+    CHECK(!mapping.address && !mapping.base);
+  }
+  kvc::Mapping mapping = {};
+  CHECK(!kvc::map({}, &mapping, INT64_MAX, true) && !mapping.base);
+  if (setting)
+    fclose(setting);
+  else
+    printf("not looked at: whether the system was told, which has no huge pages\n");
 }
 
 // The check value of the CRC catalogues for CRC-32C, and the examples of RFC
@@ -269,7 +312,8 @@ int main(int argc, char **argv) {
                 {"threads", threads},
                 {"checksum", checksum},
                 {"params", params},
-                {"dispatch", dispatch}};
+                {"dispatch", dispatch},
+                {"memory", memory}};
   for (const auto &group : groups)
     if (argc == 2 && strcmp(group.name, argv[1]) == 0) {
       group.run();
