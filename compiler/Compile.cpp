@@ -66,6 +66,9 @@ private:
   LogicalResult emitText(llvm::function_ref<void(OpPassManager &)> build = {});
   void reportWeights();
   LogicalResult emitLibrary();
+  // Those of the options; of the default ones, those that make a difference to the
+  // module's products.
+  std::vector<TargetDescription> targetsOfModule();
 
   MLIRContext &context;
   const CompileOptions &options;
@@ -299,6 +302,19 @@ void Compilation::reportWeights() {
                    << ", since its rows aren't whole blocks\n";
 }
 
+std::vector<TargetDescription> Compilation::targetsOfModule() {
+  std::vector<TargetDescription> targets = options.targets;
+  bool hasIntegers = false;
+  module->walk([&](Operation *op) {
+    hasIntegers |= op->hasAttr("rounded");
+  });
+  if (options.isForAnyMachine && !hasIntegers)
+    llvm::erase_if(targets, [](const TargetDescription &target) {
+      return target.linear.hasByteDot;
+    });
+  return targets;
+}
+
 LogicalResult Compilation::emitLibrary() {
   if (auto path = findSystemLibrary(library.name))
     return fail("expected a name that no library of the system has, but got '" +
@@ -311,9 +327,9 @@ LogicalResult Compilation::emitLibrary() {
 
   std::vector<LevelCode> levels;
   // The reference is one plain form of the code.
-  llvm::ArrayRef<TargetDescription> targets(options.targets);
+  std::vector<TargetDescription> targets = targetsOfModule();
   if (options.stage == Stage::Reference)
-    targets = targets.take_back();
+    targets = {targets.back()};
   for (const TargetDescription &target : targets) {
     auto level = compileLevel(target, /*assembly=*/false);
     if (failed(level))
@@ -385,12 +401,12 @@ LogicalResult Compilation::run() {
   case Stage::Kernels:
   case Stage::LLVM:
     return emitText([&](OpPassManager &pm) {
-      buildKernelPipeline(pm, options.targets.front());
+      buildKernelPipeline(pm, targetsOfModule().front());
       if (options.stage == Stage::LLVM)
         buildLLVMPipeline(pm);
     });
   case Stage::Asm: {
-    auto code = compileLevel(options.targets.front(), /*assembly=*/true);
+    auto code = compileLevel(targetsOfModule().front(), /*assembly=*/true);
     if (failed(code))
       return failure();
     return writeText([&](llvm::raw_ostream &os) {

@@ -23,6 +23,7 @@ struct CompileOptions {
   // with the type of the weights where `build` gives one.
   std::string name;
   std::vector<TargetDescription> targets;
+  bool isForAnyMachine = false; // the targets are the default ones
   BuildOptions build;
   // Pack weights that are infinite or NaN, which else are refused.
   bool allowNonfiniteWeights = false;

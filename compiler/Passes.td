@@ -197,10 +197,18 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
     `kvc-plan-workspace`.
   }];
   let options = [
+    Option<"vectorBits", "vector-bits", "int64_t", "256",
+      "bits of a register (this and the rest from the target description)">,
+    Option<"byteDot", "byte-dot", "bool", "false",
+      "whether the machine has dot products of bytes (AVX-512 VNNI)">,
     Option<"tileRows", "tile-rows", "int64_t", "6",
-      "rows of a matrix product's register tile (from the target description)">,
-    Option<"tilePanels", "tile-panels", "int64_t", "1",
-      "panels of 16 columns of a matrix product's register tile">];
+      "rows of a matrix product's register tile">,
+    Option<"tileGroups", "tile-groups", "int64_t", "1",
+      "groups of 16 columns of a matrix product's register tile">,
+    Option<"integerTileRows", "integer-tile-rows", "int64_t", "4",
+      "rows of the register tile of a product of integers">,
+    Option<"integerTileGroups", "integer-tile-groups", "int64_t", "1",
+      "groups of 16 columns of the register tile of a product of integers">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

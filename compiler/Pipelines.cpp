@@ -35,8 +35,13 @@ void kvc::buildFusedPipeline(OpPassManager &pm) {
 void kvc::buildKernelPipeline(OpPassManager &pm,
                               const TargetDescription &target) {
   LowerToKernelsOptions options;
-  options.tileRows = target.tile.rows;
-  options.tilePanels = target.tile.panels;
+  const LinearTarget &linear = target.linear;
+  options.vectorBits = linear.vectorBits;
+  options.byteDot = linear.hasByteDot;
+  options.tileRows = linear.tile.rows;
+  options.tileGroups = linear.tile.groups;
+  options.integerTileRows = linear.integerTile.rows;
+  options.integerTileGroups = linear.integerTile.groups;
   pm.addPass(createLowerToKernels(options));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -207,7 +207,11 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
     `rounded`: 32 consecutive inputs of a row at a time are rounded first, to whole
     numbers from -127 to 127 and a scale that they share, in f32:
     `scale = max_i |x[i]| / 127`, `x[i] = scale * roundeven(x[i] / scale)`; 0 where
-    the scale is 0, and no number where an input isn't finite.
+    the scale is 0, and no number where an input isn't finite. The products of 32
+    such inputs with a block of the weight are summed as an exact integer, which goes
+    into the sum below as one product with `scale * the block's scale`, rounded once.
+    A block's minimum times the scaled sum of its inputs comes after these, in the
+    same order.
 
     The sum is taken in blocks of 256 elements of the row, the last one shorter: the
     products of a block are summed in the order of i with fused multiply-adds, from

@@ -11,8 +11,8 @@ namespace kvc {
 
 class ForwardLowering {
 public:
-  ForwardLowering(mlir::func::FuncOp forward, TileShape tile)
-      : forward(forward), tile(tile) {}
+  ForwardLowering(mlir::func::FuncOp forward, const LinearTarget &target)
+      : forward(forward), target(target) {}
   mlir::LogicalResult run();
 
 private:
@@ -41,7 +41,7 @@ private:
                             mlir::Value &rounded);
 
   mlir::func::FuncOp forward;
-  TileShape tile;
+  const LinearTarget target;
   mlir::func::FuncOp lowered;
   CacheBuffers cache;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;   // tensor to memref

@@ -43,25 +43,33 @@ struct Matrix {
 Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, WeightOp weight,
                   mlir::Value layer);
 
+// Where the words of a rounded row's block stand: eight of four bytes, and then
+// these. Numbers stand by their bits.
+struct RoundedRow {
+  enum { Scale = 8, NegatedSum = 9, ScaledSum = 10, Words = 11 };
+};
+
 // One output of a linear layer: act(x w^T + bias).
 struct LinearKernel {
   mlir::Location line; // of the op in the model's text
-  mlir::Value input;
+  int64_t inputs;      // of a row
+  mlir::Value input = {}; // [rows][inputs], or null:
+  mlir::Value rounded = {}; // [rows][inputs / 32][RoundedRow::Words] i32
   // One matrix, or two: the gate and what it gates.
-  llvm::SmallVector<Matrix> weights;
+  llvm::SmallVector<Matrix> weights = {};
   // A bias for each matrix, or null.
-  llvm::SmallVector<mlir::Value> biases;
-  std::optional<Activation> activation; // of the first
-  mlir::Value residual;                 // or null; may be the output's buffer
-  mlir::Value output;
-  bool isLogits; // the caller's: every NaN is the same
+  llvm::SmallVector<mlir::Value> biases = {};
+  std::optional<Activation> activation = {}; // of the first
+  mlir::Value residual = {};                // or null; may be the output's buffer
+  mlir::Value output = {};
+  bool isLogits = false; // the caller's: every NaN is the same
 };
 // Kernels that need nothing of each other and have one number of rows, as one
 // parallel region.
 void emitLinear(KernelBuilder &b, llvm::ArrayRef<LinearKernel> kernels,
-                TileShape tile);
+                const LinearTarget &target);
 
-// Rounds rows to bytes and scales, for products with matrices in blocks.
+// Rounds rows for products with matrices in blocks: to LinearKernel::rounded.
 void emitRoundRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
 void emitEmbed(KernelBuilder &b, mlir::Value ids, const Matrix &table,
                mlir::Value output);

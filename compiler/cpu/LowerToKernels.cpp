@@ -94,7 +94,9 @@ Matrix ForwardLowering::matrix(KernelBuilder &b, WeightUser op,
 
 LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
                                            Value &rounded) {
-  LinearKernel kernel{textLocation(op)};
+  Value input = cast<RowTasks>(op).getInput();
+  LinearKernel kernel{textLocation(op),
+                      cast<RankedTensorType>(input.getType()).getDimSize(1)};
   auto addWeights = [&](WeightUser user, ArrayRef<FlatSymbolRefAttr> weights,
                         ArrayRef<FlatSymbolRefAttr> biases) {
     for (FlatSymbolRefAttr symbol : weights)
@@ -102,7 +104,7 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
     for (FlatSymbolRefAttr symbol : biases)
       kernel.biases.push_back(vector(b, user, symbol));
   };
-  Value residual, input = cast<RowTasks>(op).getInput();
+  Value residual;
   bool rounds;
   if (auto linear = dyn_cast<LinearOp>(op)) {
     addWeights(linear, linear.getWeightAttr(), linear.getBiasAttr());
@@ -117,12 +119,17 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
     rounds = gated.getRounded();
   }
   if (rounds && !rounded) {
-    rounded = memref::AllocOp::create(
-        b, cast<MemRefType>(buffer(input).getType()), rowCounts.lookup(input));
+    auto type = MemRefType::get(
+        {ShapedType::kDynamic, kernel.inputs / (2 * kLanes), RoundedRow::Words},
+        b.getI32Type());
+    rounded = b.named(textName(input).str() + "_rounded",
+                      memref::AllocOp::create(b, type, rowCounts.lookup(input)));
+    std::string name = std::exchange(b.kernel, b.kernel + ".round");
     emitRoundRows(b, buffer(input), rounded);
+    b.kernel = name;
   }
   Value result = op->getResult(0);
-  kernel.input = rounds ? rounded : buffer(input);
+  (rounds ? kernel.rounded : kernel.input) = rounds ? rounded : buffer(input);
   kernel.residual = residual ? buffer(residual) : Value();
   kernel.output = residual && residual != input
                       ? reuseOrAllocate(b, result, residual)
@@ -194,7 +201,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
       })
       .Case<LinearOp, GatedLinearOp>([&](Operation *o) {
         Value rounded;
-        emitLinear(b, linearKernel(b, o, rounded), tile);
+        emitLinear(b, linearKernel(b, o, rounded), target);
         return success();
       })
       .Case([&](TogetherOp o) {
@@ -205,7 +212,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
           buffers[result] = kernels.back().output;
           rowCounts[result] = rowCounts.lookup(member.getResult(0));
         }
-        emitLinear(b, kernels, tile);
+        emitLinear(b, kernels, target);
         return success();
       })
       .Case([&](ActivateOp o) {
@@ -308,7 +315,11 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
             << weight.getStorage().panel << " from kvc-assign-packing";
         return signalPassFailure();
       }
-    if (failed(ForwardLowering(forward, {tileRows, tilePanels}).run()))
+    LinearTarget target{vectorBits,
+                        byteDot,
+                        {tileRows, tileGroups},
+                        {integerTileRows, integerTileGroups}};
+    if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
       weight.erase();

@@ -39,10 +39,12 @@ static void setTargetAttributes(llvm::Module &module,
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.tuneCpu.empty())
       function.addFnAttr("tune-cpu", target.tuneCpu);
+    if (!target.llvmFeatures.empty())
+      function.addFnAttr("target-features", target.llvmFeatures);
     function.addFnAttr("prefer-vector-width",
-                       std::to_string(target.vectorBits));
+                       std::to_string(target.linear.vectorBits));
     function.addFnAttr("min-legal-vector-width",
-                       std::to_string(target.vectorBits));
+                       std::to_string(target.linear.vectorBits));
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
 }

@@ -1,39 +1,72 @@
-// What is multiplied with a matrix in blocks, rounded to bytes: a task is a row.
+// Rows rounded for products with blocks of small integers: a task is a row.
 #include "compiler/cpu/Kernels.h"
 
 using namespace mlir;
 using namespace kvc;
 
-// For 32 inputs at a time: scale = max |x| / 127, and scale * roundeven(x / scale),
-// at most 127 scales. A scale of 0 makes 0, and an input that isn't finite makes
-// none of the 32 a number.
+// For 32 inputs at a time: scale = max |x| / 127, and roundeven(x / scale), from
+// -127 to 127, as bytes; 0 where the scale is 0. Where an input isn't finite the
+// scale is NaN, and so is what it scales.
 void kvc::emitRoundRows(KernelBuilder &b, Value input, Value output) {
+  auto words = VectorType::get({kLanes}, b.getI32Type());
+  auto bytes = VectorType::get({kLanes}, b.getI8Type());
+  auto word = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+  };
+  auto asWord = [&](Value number) -> Value {
+    return arith::BitcastOp::create(b, b.getI32Type(), number);
+  };
   b.parallel("n", b.rowsOf(input), [&](Value n) {
-    b.forLoop("i", b.index(0), b.index(b.widthOf(input)), 2 * kLanes, [&](Value i) {
-      SmallVector<Value, 2> x, at{i, b.add(i, kLanes)};
-      for (Value column : at)
+    int64_t blocks = b.widthOf(output);
+    b.forLoop("block", b.index(0), b.index(blocks), 1, [&](Value block) {
+      SmallVector<Value, 2> x, magnitudes, quants;
+      for (int64_t half : {0, 1}) {
+        Value column = b.add(b.mul(block, 2 * kLanes), half * kLanes);
         x.push_back(b.loadLanes(input, {n, column}));
-      auto magnitude = [&](Value v) -> Value { return math::AbsFOp::create(b, v); };
-      Value largest = b.reduceMax(b.max(magnitude(x[0]), magnitude(x[1])));
-      // 0, or NaN where a number is infinite or NaN
-      auto nothing = [&](Value v) -> Value {
-        return arith::MulFOp::create(b, v, b.splat(0.0));
-      };
-      Value finite = b.reduceAdd(
-          arith::AddFOp::create(b, nothing(x[0]), nothing(x[1])));
-      Value scale = b.splat(arith::AddFOp::create(
-          b, arith::DivFOp::create(b, largest, b.number(127)), finite));
-      Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale,
-                                         b.splat(0.0));
-      for (auto [v, column] : llvm::zip_equal(x, at)) {
-        Value whole = math::RoundEvenOp::create(
-            b, arith::DivFOp::create(b, v, scale));
-        whole = arith::MinimumFOp::create(b, whole, b.splat(127));
-        whole = arith::MaximumFOp::create(b, whole, b.splat(-127));
-        Value rounded = arith::SelectOp::create(
-            b, none, b.splat(0.0), arith::MulFOp::create(b, whole, scale));
-        b.storeLanes(rounded, output, {n, column});
+        // In the order of integers, in which NaN is above infinity.
+        magnitudes.push_back(arith::BitcastOp::create(
+            b, words, math::AbsFOp::create(b, x.back())));
       }
+      Value largest = vector::ReductionOp::create(
+          b, vector::CombiningKind::MAXSI,
+          arith::MaxSIOp::create(b, magnitudes[0], magnitudes[1]));
+      Value isFinite = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                             largest, word(0x7f800000));
+      Value scale = arith::DivFOp::create(
+          b, arith::BitcastOp::create(b, b.arithmetic, largest), b.number(127));
+      scale = arith::SelectOp::create(
+          b, isFinite, scale,
+          b.number(std::numeric_limits<double>::quiet_NaN()));
+      Value isScaled = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, scale,
+                                             b.number(0.0));
+      for (int64_t half : {0, 1}) {
+        Value whole = math::RoundEvenOp::create(
+            b, arith::DivFOp::create(b, x[half], b.splat(scale)));
+        whole = b.max(b.splat(-127), whole);
+        Value isMost = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, whole,
+                                             b.splat(127));
+        whole = arith::SelectOp::create(b, isMost, b.splat(127), whole);
+        whole = arith::SelectOp::create(b, isScaled, whole, b.splat(0.0));
+        quants.push_back(arith::FPToSIOp::create(b, words, whole));
+        vector::StoreOp::create(
+            b,
+            vector::BitCastOp::create(
+                b, VectorType::get({kLanes / 4}, b.getI32Type()),
+                arith::TruncIOp::create(b, bytes, quants.back())),
+            output, ValueRange{n, block, b.index(half * kLanes / 4)});
+      }
+      Value sum = vector::ReductionOp::create(
+          b, vector::CombiningKind::ADD,
+          arith::AddIOp::create(b, quants[0], quants[1]));
+      auto store = [&](Value value, int64_t at) {
+        memref::StoreOp::create(b, value, output,
+                                ValueRange{n, block, b.index(at)});
+      };
+      store(asWord(scale), RoundedRow::Scale);
+      store(arith::SubIOp::create(b, word(0), sum), RoundedRow::NegatedSum);
+      store(asWord(arith::MulFOp::create(
+                b, scale, arith::SIToFPOp::create(b, b.arithmetic, sum))),
+            RoundedRow::ScaledSum);
     });
   });
 }

@@ -12,23 +12,36 @@ static llvm::Error invalidTarget(const llvm::Twine &message) {
 
 // The features that tell the levels from lower ones, in the spelling of
 // /proc/cpuinfo: System V ABI for x86-64, micro-architecture levels.
+#define KVC_V3_FEATURES "avx2 fma f16c bmi1 bmi2 abm movbe popcnt"
+#define KVC_V4_FEATURES                                                        \
+  "avx512f avx512bw avx512cd avx512dq avx512vl " KVC_V3_FEATURES
 static const TargetDescription kLevels[] = {
-    {"x86-64-v4", "x86-64-v4", "", "avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma f16c bmi1 bmi2 abm "
-     "movbe popcnt",
-     512, {14, 2}},
-    {"x86-64-v3", "x86-64-v3", "", "avx2 fma f16c bmi1 bmi2 abm movbe popcnt",
-     256, {6, 1}},
+    {"x86-64-v4-vnni", "x86-64-v4", "", "avx512_vnni " KVC_V4_FEATURES,
+     "+avx512vnni", {512, true, {14, 2}, {7, 2}}},
+    {"x86-64-v4", "x86-64-v4", "", KVC_V4_FEATURES, "",
+     {512, false, {14, 2}, {7, 2}}},
+    {"x86-64-v3", "x86-64-v3", "", KVC_V3_FEATURES, "",
+     {256, false, {6, 1}, {4, 1}}},
 };
+
+// "cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4"
+static std::string targetNames() {
+  std::string names = "cpu:native";
+  for (const TargetDescription &level : llvm::reverse(kLevels))
+    names += (&level == kLevels ? " or cpu:" : ", cpu:") + level.level;
+  return names;
+}
 
 static bool machineHas(const TargetDescription &target) {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   llvm::SmallVector<llvm::StringRef> needed;
   llvm::StringRef(target.features).split(needed, ' ');
   return llvm::all_of(needed, [&](llvm::StringRef name) {
-    // LLVM's names for what /proc/cpuinfo calls bmi1 and abm.
-    return features.lookup(name == "bmi1"  ? "bmi"
-                           : name == "abm" ? "lzcnt"
-                                           : name);
+    // LLVM's names for what /proc/cpuinfo calls bmi1, abm and avx512_vnni.
+    return features.lookup(name == "bmi1"          ? "bmi"
+                           : name == "abm"         ? "lzcnt"
+                           : name == "avx512_vnni" ? "avx512vnni"
+                                                   : name);
   });
 }
 
@@ -40,8 +53,8 @@ kvc::parseTargets(llvm::StringRef option) {
   for (llvm::StringRef name : names) {
     llvm::StringRef level = name;
     if (!level.consume_front("cpu:"))
-      return invalidTarget("expected cpu:native, cpu:x86-64-v3 or "
-                           "cpu:x86-64-v4, but got '" + name + "'");
+      return invalidTarget("expected " + targetNames() + ", but got '" + name +
+                           "'");
     bool native = level == "native";
     const TargetDescription *found = nullptr;
     for (const TargetDescription &candidate : kLevels)
@@ -52,8 +65,8 @@ kvc::parseTargets(llvm::StringRef option) {
           native ? llvm::Twine("expected a machine with AVX2 and FMA for "
                                "cpu:native, but this one has neither x86-64-v3 "
                                "nor x86-64-v4")
-                 : "expected cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4 (FMA is "
-                   "the floor), but got '" + name + "'");
+                 : "expected " + targetNames() +
+                       " (FMA is the floor), but got '" + name + "'");
     if (llvm::any_of(targets, [&](const TargetDescription &other) {
           return other.level == found->level;
         }))
@@ -64,8 +77,13 @@ kvc::parseTargets(llvm::StringRef option) {
       targets.back().tuneCpu = llvm::sys::getHostCPUName().str();
   }
   // Best first, as in kLevels.
-  llvm::sort(targets, [](const auto &a, const auto &b) {
-    return a.vectorBits > b.vectorBits;
+  auto place = [](const TargetDescription &target) {
+    return llvm::find_if(kLevels, [&](const TargetDescription &level) {
+      return level.level == target.level;
+    });
+  };
+  llvm::sort(targets, [&](const auto &a, const auto &b) {
+    return place(a) < place(b);
   });
   return targets;
 }

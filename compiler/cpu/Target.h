@@ -8,11 +8,23 @@
 
 namespace kvc {
 
-// The register tile of a matrix product: `rows` rows of f32 by `panels` panels
-// of 16 columns.
+// The register tile of a matrix product: `rows` rows by `groups` groups of 16
+// columns.
 struct TileShape {
   int64_t rows;
-  int64_t panels;
+  int64_t groups;
+};
+
+// What products are written for.
+struct LinearTarget {
+  int64_t vectorBits; // of a register
+  bool hasByteDot;    // AVX-512 VNNI: vpdpbusd
+  // In f32, chosen so that the sums fill the registers but for the operands: 16
+  // registers of 8 lanes hold 6x16 sums (12), 32 registers of 16 lanes hold 14x32
+  // (28). Measured forms: docs/pipeline.md.
+  TileShape tile;
+  // In bytes, whose integers stand beside the sums: 7x32 are 14 registers of each.
+  TileShape integerTile;
 };
 
 struct TargetDescription {
@@ -20,24 +32,19 @@ struct TargetDescription {
   std::string cpu;      // LLVM's name of the instruction set
   std::string tuneCpu;  // LLVM's name of the machine to schedule for
   std::string features; // kvc_kernels::features of abi.h
-  // Bits of a vector register.
-  int64_t vectorBits;
-  // The register tile of a matrix product in f32, chosen so that its sums fill
-  // the registers but for the operands: 16 registers of 8 lanes hold 6x16 sums
-  // (12), 32 registers of 16 lanes hold 14x32 (28). Measured forms:
-  // docs/pipeline.md.
-  TileShape tile;
+  std::string llvmFeatures; // beyond those of `cpu`, as LLVM writes them
+  LinearTarget linear;
 };
 
-// Reads `--target`: "cpu:x86-64-v3", "cpu:x86-64-v4" or "cpu:native" (the
-// highest level that this machine has, scheduled for it), or several of them
-// separated by commas. Best first in the result.
+// Reads `--target`: "cpu:x86-64-v3" or another level, "cpu:native" (the highest
+// level that this machine has, scheduled for it), or several of them separated by
+// commas. Best first in the result.
 llvm::Expected<std::vector<TargetDescription>>
 parseTargets(llvm::StringRef option);
 
 // The targets of a library for any machine.
 inline constexpr llvm::StringLiteral kDefaultTargets =
-    "cpu:x86-64-v3,cpu:x86-64-v4";
+    "cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni";
 
 } // namespace kvc
 

@@ -1,11 +1,11 @@
 """Compiles SPEC with several register tiles and compares logits bit by bit:
-tiles.py SPEC FOLDER."""
+tiles.py SPEC FOLDER [OPTION of kvc-opt]..."""
 
 import os
 import subprocess
 import sys
 
-spec, folder = sys.argv[1:]
+spec, folder, *given = sys.argv[1:]
 os.makedirs(folder)
 TILES = "6x1", "14x2", "1x1", "3x4", "2x3"
 CHUNKS = None, "1", "2,3", "16,1"
@@ -13,8 +13,8 @@ CHUNKS = None, "1", "2,3", "16,1"
 
 def compile_with(tile):
     out = os.path.join(folder, tile or "own")
-    options = [f"--tile={tile}"] if tile else []
-    subprocess.run(["kvc-test-opt", spec, "--target=cpu:native", "-o", out, *options], check=True)
+    options = given + ([f"--tile={tile}"] if tile else [])
+    subprocess.run(["kvc-test-opt", spec, "--target=cpu:native", "--name=tiles", "-o", out, *options], check=True)
     return out
 
 

@@ -19,7 +19,7 @@ static cl::opt<int>
                     cl::desc("another version in the model's identity"));
 static cl::opt<std::string> tile(
     "tile", cl::cat(compilationOptions),
-    cl::desc("ROWSxPANELS: register tile of matrix products, for all targets"));
+    cl::desc("ROWSxGROUPS: register tile of matrix products, for all targets"));
 
 static llvm::Error adjust(kvc::CompileOptions &options) {
   options.skipCacheContract = skipCacheContract;
@@ -28,14 +28,14 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
   if (tile.empty())
     return llvm::Error::success();
   kvc::TileShape shape;
-  auto [rows, panels] = llvm::StringRef(tile).split('x');
+  auto [rows, groups] = llvm::StringRef(tile).split('x');
   if (rows.getAsInteger(10, shape.rows) || shape.rows < 1 ||
-      panels.getAsInteger(10, shape.panels) || shape.panels < 1)
+      groups.getAsInteger(10, shape.groups) || shape.groups < 1)
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "--tile: expected ROWSxPANELS, but got " +
+                                   "--tile: expected ROWSxGROUPS, but got " +
                                        tile);
   for (kvc::TargetDescription &target : options.targets)
-    target.tile = shape;
+    target.linear.tile = target.linear.integerTile = shape;
   return llvm::Error::success();
 }
 

@@ -58,8 +58,9 @@ struct CommandLine {
                      "the same from the reference lowering"))};
   cl::opt<std::string> target{"target", cl::cat(category),
       cl::init(kvc::kDefaultTargets.str()),
-      cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, or for a library "
-               "several with commas (default: v3 and v4, chosen when it loads)")};
+      cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, cpu:x86-64-v4-vnni, or "
+               "for a library several with commas (default: v3, v4 and, for "
+               "products of integers, v4-vnni, chosen when it loads)")};
   cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
       cl::desc("type of cached keys and values (f64, f32, f16, bf16), layout "
                "(contiguous, paged<16>, ...), or both"),
@@ -198,6 +199,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
   if (!targets)
     return fail(targets.takeError());
   options.targets = *targets;
+  options.isForAnyMachine = !line.target.getNumOccurrences();
   if (line.target.getNumOccurrences() && options.targets.size() > 1 &&
       options.stage != kvc::Stage::Library)
     return fail("--target: expected one target for " + stage + ", but got '" +

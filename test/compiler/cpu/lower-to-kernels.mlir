@@ -3,7 +3,7 @@
 // RUN: FileCheck %s --input-file=%t/kernels.mlir
 // RUN: FileCheck %s --input-file=%t/kernels.mlir --check-prefix=REDUCE
 // RUN: FileCheck %s --input-file=%t/kernels.mlir --check-prefix=PLACE
-// RUN: kvc-opt %t/step.mlir --kvc-lower-to-kernels="tile-rows=3 tile-panels=2" --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: kvc-opt %t/step.mlir --kvc-lower-to-kernels="tile-rows=3 tile-groups=2" --canonicalize --cse | FileCheck %s --check-prefix=TILE
 // RUN: kvc-opt %t/step.mlir --kvc-fuse --kvc-lower-to-kernels --canonicalize --cse | FileCheck %s --check-prefix=TOGETHER
 // RUN: kvc-opt %t/carried.mlir --kvc-lower-to-kernels --canonicalize --cse | FileCheck %s --check-prefix=CARRIED
 // RUN: kvc-opt %t/invalid.mlir --kvc-lower-to-kernels --split-input-file --verify-diagnostics
@@ -117,13 +117,13 @@
 
 // The tile of 3 rows by 2 panels: each row's number times 2 vectors of weights, 6
 // sums in registers that a block of 256 inputs starts at 0 and adds to its totals; a
-// task is 16 tiles of rows.
+// task is 74 tiles, 222 rows.
 // TILE: memref<2x24x16xf32>
 // TILE: %[[H:.*]] = memref.alloc
 // TILE: } else {
-// TILE: arith.divui %{{.*}}, %c48
+// TILE: arith.divui %{{.*}}, %c222
 // TILE: scf.parallel
-// TILE: %[[TOTALS:.*]] = memref.alloca() {{.*}} : memref<1x16x6x16xf32>
+// TILE: %[[TOTALS:.*]] = memref.alloca() {{.*}} : memref<1x74x6x16xf32>
 // TILE: scf.for {{.*}} step %c1 {
 // TILE: %[[SUMS:.*]]:6 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO:.*]], %{{.*}} = %[[ZERO]],
 // TILE-NEXT: vector.load

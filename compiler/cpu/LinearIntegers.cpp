@@ -1,0 +1,387 @@
+// Products of rounded rows with matrices in blocks of small integers.
+//
+// 32 inputs of a row and 32 elements of a matrix give an exact integer, which one
+// fused multiply-add takes into the sum of a block of inputs: its factor is the
+// matrix's scale times the row's. What a storage adds to its elements comes after
+// all of these, as the minimum times the row's scaled sum. So a sum is the same
+// bits whatever instructions multiply the bytes.
+#include "compiler/cpu/LinearTile.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+constexpr int64_t kBlock = 32;         // elements with one scale
+constexpr int64_t kWords = kBlock / 4; // words of four elements in a block
+
+class IntegerProduct : public Product {
+public:
+  IntegerProduct(KernelBuilder &b, const LinearKernel &kernel,
+                 const LinearTarget &target, const Matrix &like, int64_t groups)
+      : b(b), kernel(kernel), target(target), isShared(groups),
+        storage(*like.storage), quants(*storage.quants),
+        lanes(target.vectorBits / 32), parts(kLanes / lanes),
+        words(VectorType::get({lanes}, b.getI32Type())),
+        shorts(VectorType::get({2 * lanes}, b.getI16Type())),
+        bytes(VectorType::get({4 * lanes}, b.getI8Type())) {
+    if (groups)
+      unpacked = b.named(
+          "unpacked",
+          memref::AllocaOp::create(
+              b,
+              MemRefType::get({kProductBlock / kBlock, kWords, groups, 4 * kLanes},
+                              b.getI8Type()),
+              b.getI64IntegerAttr(64)));
+  }
+
+  void prepare(const ProductBlock &block) override;
+  SmallVector<Value> sum(const ProductBlock &block, ArrayRef<Value> rows,
+                         Value isFirst) override;
+
+private:
+  // 16 outputs of a matrix, and where they stand in it.
+  struct Group {
+    Value view, panel, lane;
+    size_t index;
+  };
+  SmallVector<Group> groupsOf(const ProductBlock &block);
+
+  // `count` bytes of block `sub` of a group's panel: `offset` and so many for each
+  // lane before the group's first.
+  Value load(const Group &group, Value sub, int64_t offset, int64_t perLane,
+             int64_t count);
+  // 16 halves, as floats: the scales, or the minima behind those of the panel.
+  Value loadHalves(const Group &group, Value sub, int64_t offset);
+  // The packed quants of word `word` of the lanes of a part.
+  Value loadQuants(const Group &group, Value sub, int64_t word, int64_t part);
+  Value lowNibbles(Value packed);
+  Value highNibbles(Value packed);
+  // Asks for what comes so many blocks behind `sub`.
+  void prefetch(ArrayRef<Group> groups, Value sub, int64_t blocks);
+  // Calls `body` with each word of a block, in any order: the quants of the groups'
+  // lanes as bytes without a sign, register by register. From the packed file, and
+  // from where a block that several tiles share stands.
+  using WordBody = function_ref<void(int64_t word, ArrayRef<Value> quants)>;
+  void forEachPackedWord(Value sub, ArrayRef<Group> groups, WordBody body);
+  void forEachWord(Value first, Value sub, ArrayRef<Group> groups, WordBody body);
+  SmallVector<Value> unpackedAt(Value block, int64_t word, int64_t i);
+
+  // Starts, adds to and reads a sum of products of bytes: of one register's lanes.
+  Value startSum(Value negatedSum);
+  struct Factor {
+    Value magnitude; // without a sign
+    Value sign;      // what the row's bytes take theirs of; null: they have it
+  };
+  Factor factorOf(Value quants);
+  Value multiplyAdd(const Factor &factor, Value row, Value sum);
+  Value finishSum(Value sum, Value negatedSum);
+
+  // Whether quants are multiplied as they are packed, with their zero above 0, and
+  // the row's sum makes good for it.
+  bool keepsZero() const { return target.hasByteDot || quants.bits == 4; }
+  Value zeroTimes(Value negatedSum);
+
+  Value constant(VectorType type, int64_t value) {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(
+               type, b.getIntegerAttr(type.getElementType(), value)));
+  }
+  // An x86 instruction by LLVM's name of it, which depends on the registers' width.
+  Value instruction(StringRef narrow, StringRef wide, Type result,
+                    ValueRange operands) {
+    StringRef name = target.vectorBits == 512 ? wide : narrow;
+    return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr(name),
+                                         operands)
+        ->getResult(0);
+  }
+
+  KernelBuilder &b;
+  const LinearKernel &kernel;
+  const LinearTarget &target;
+  const bool isShared;
+  const Storage &storage;
+  const Quants quants;
+  const int64_t lanes, parts; // of a register; registers for 16 lanes
+  const VectorType words, shorts, bytes;
+  Value unpacked; // [blocks][words][groups][64], or null
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reading a block of a panel (Storage::pack)
+//===----------------------------------------------------------------------===//
+
+SmallVector<IntegerProduct::Group>
+IntegerProduct::groupsOf(const ProductBlock &block) {
+  int64_t perPanel = storage.panel / kLanes;
+  SmallVector<Group> result;
+  for (size_t matrix : block.matrices)
+    for (auto [index, group] : llvm::enumerate(block.groups))
+      result.push_back({kernel.weights[matrix].view, b.divFloor(group, perPanel),
+                        b.mul(b.rem(group, perPanel), kLanes), index});
+  return result;
+}
+
+Value IntegerProduct::load(const Group &group, Value sub, int64_t offset,
+                           int64_t perLane, int64_t count) {
+  Value at = b.add(b.add(b.mul(sub, storage.panel * storage.bytes),
+                         b.mul(group.lane, perLane)),
+                   offset);
+  return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
+                                group.view, ValueRange{group.panel, at});
+}
+
+Value IntegerProduct::loadHalves(const Group &group, Value sub,
+                                 int64_t offset) {
+  Value halves = vector::BitCastOp::create(
+      b, VectorType::get({kLanes}, b.getF16Type()),
+      load(group, sub, offset, 2, 2 * kLanes));
+  return b.convert(halves, b.arithmetic);
+}
+
+Value IntegerProduct::loadQuants(const Group &group, Value sub, int64_t word,
+                                 int64_t part) {
+  int64_t header = 2 * storage.panel * (quants.hasMinimum ? 2 : 1);
+  int64_t offset = header + 4 * (word * storage.panel + part * lanes);
+  return load(group, sub, offset, 4, 4 * lanes);
+}
+
+Value IntegerProduct::lowNibbles(Value packed) {
+  return arith::AndIOp::create(b, packed, constant(bytes, 15));
+}
+
+Value IntegerProduct::highNibbles(Value packed) {
+  Value shifted = arith::ShRUIOp::create(
+      b, vector::BitCastOp::create(b, shorts, packed), constant(shorts, 4));
+  return lowNibbles(vector::BitCastOp::create(b, bytes, shifted));
+}
+
+void IntegerProduct::forEachPackedWord(Value sub, ArrayRef<Group> groups,
+                                       WordBody body) {
+  int64_t packedWords = kWords * quants.bits / 8;
+  for (int64_t word = 0; word != packedWords; ++word) {
+    SmallVector<Value> packed;
+    for (const Group &group : groups)
+      for (int64_t part = 0; part != parts; ++part)
+        packed.push_back(loadQuants(group, sub, word, part));
+    if (quants.bits == 8) {
+      body(word, packed);
+      continue;
+    }
+    body(word, llvm::map_to_vector(packed, [&](Value v) { return lowNibbles(v); }));
+    body(word + packedWords,
+         llvm::map_to_vector(packed, [&](Value v) { return highNibbles(v); }));
+  }
+}
+
+// Where in `unpacked` register `i` of a word is.
+SmallVector<Value> IntegerProduct::unpackedAt(Value block, int64_t word,
+                                              int64_t i) {
+  return {block, b.index(word), b.index(i / parts),
+          b.index(i % parts * 4 * lanes)};
+}
+
+void IntegerProduct::forEachWord(Value first, Value sub, ArrayRef<Group> groups,
+                                 WordBody body) {
+  if (!isShared)
+    return forEachPackedWord(sub, groups, body);
+  Value block = b.sub(sub, first);
+  for (int64_t word = 0; word != kWords; ++word) {
+    SmallVector<Value> quants;
+    for (size_t i = 0; i != groups.size() * parts; ++i)
+      quants.push_back(vector::LoadOp::create(b, bytes, unpacked,
+                                              unpackedAt(block, word, i)));
+    body(word, quants);
+  }
+}
+
+void IntegerProduct::prepare(const ProductBlock &block) {
+  if (!isShared)
+    return;
+  SmallVector<Group> groups = groupsOf(block);
+  Value first = b.divFloor(block.begin, kBlock);
+  b.forLoop("sub", first, b.divFloor(block.end, kBlock), 1, [&](Value sub) {
+    forEachPackedWord(sub, groups, [&](int64_t word, ArrayRef<Value> quants) {
+      for (auto [i, quant] : llvm::enumerate(quants))
+        vector::StoreOp::create(b, quant, unpacked,
+                                unpackedAt(b.sub(sub, first), word, i));
+    });
+  });
+}
+
+void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub,
+                              int64_t blocks) {
+  int64_t perPanel = storage.panel / kLanes;
+  int64_t panels = llvm::divideCeil(groups.back().index + 1, perPanel);
+  int64_t bytes = storage.panel * storage.bytes; // of a block
+  for (const Group &group : groups)
+    if (group.index % perPanel == 0)
+      prefetchStream(b, group.view, group.panel, b.mul(sub, bytes), bytes, panels,
+                     blocks * bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Products of bytes, exact in i32
+//
+// With a dot product of bytes: sum += quants * row, four by four. Without one,
+// pairs of products are added in i16. Nibbles fit there eight times:
+// 8 * 2 * 15 * 127 < 2^15. Of bytes only a pair of magnitudes fits, 2 * 128 * 127,
+// which go to i32 one by one, the row's bytes having taken the signs.
+//===----------------------------------------------------------------------===//
+
+// Minus the row's sum, times what was added to the quants so that none is below 0.
+Value IntegerProduct::zeroTimes(Value negatedSum) {
+  int64_t zero = quants.bits == 8 ? 128 + quants.zero : quants.zero;
+  return arith::MulIOp::create(b, negatedSum, constant(words, zero));
+}
+
+Value IntegerProduct::startSum(Value negatedSum) {
+  if (target.hasByteDot)
+    return zeroTimes(negatedSum);
+  return constant(quants.bits == 4 ? shorts : words, 0);
+}
+
+IntegerProduct::Factor IntegerProduct::factorOf(Value unsignedQuants) {
+  if (keepsZero())
+    return {unsignedQuants, Value()};
+  Value quant =
+      arith::XOrIOp::create(b, unsignedQuants, constant(bytes, -128));
+  return {math::AbsIOp::create(b, quant), quant};
+}
+
+Value IntegerProduct::multiplyAdd(const Factor &factor, Value row, Value sum) {
+  if (target.hasByteDot)
+    return instruction("llvm.x86.avx512.vpdpbusd.256",
+                       "llvm.x86.avx512.vpdpbusd.512", words,
+                       {sum, factor.magnitude, row});
+  if (factor.sign) {
+    if (target.vectorBits == 256) {
+      row = instruction("llvm.x86.avx2.psign.b", "", bytes, {row, factor.sign});
+    } else {
+      Value zero = constant(bytes, 0);
+      Value isBelow = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                            factor.sign, zero);
+      row = arith::SelectOp::create(
+          b, isBelow, arith::SubIOp::create(b, zero, row), row);
+    }
+  }
+  Value pairs = instruction("llvm.x86.avx2.pmadd.ub.sw",
+                            "llvm.x86.avx512.pmaddubs.w.512", shorts,
+                            {factor.magnitude, row});
+  if (quants.bits == 4)
+    return arith::AddIOp::create(b, sum, pairs);
+  return arith::AddIOp::create(
+      b, sum,
+      instruction("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512",
+                  words, {pairs, constant(shorts, 1)}));
+}
+
+Value IntegerProduct::finishSum(Value sum, Value negatedSum) {
+  if (target.hasByteDot || quants.bits == 8)
+    return sum;
+  Value wide =
+      instruction("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512",
+                  words, {sum, constant(shorts, 1)});
+  return arith::AddIOp::create(b, wide, zeroTimes(negatedSum));
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
+                                       ArrayRef<Value> rows, Value isFirst) {
+  SmallVector<Group> groups = groupsOf(block); // [matrices][groups]
+  int64_t perMatrix = block.groups.size();
+  Value first = b.divFloor(block.begin, kBlock);
+  Value last = b.divFloor(block.end, kBlock);
+  auto rowWord = [&](Value row, Value sub, int64_t at) -> Value {
+    return memref::LoadOp::create(b, kernel.rounded,
+                                  ValueRange{row, sub, b.index(at)});
+  };
+  auto rowNumber = [&](Value row, Value sub, int64_t at) {
+    return b.splat(
+        arith::BitcastOp::create(b, b.arithmetic, rowWord(row, sub, at)));
+  };
+  auto splatWord = [&](Value word) -> Value {
+    return vector::BroadcastOp::create(b, words, word);
+  };
+  // Where the sum of a row and a group is, and its integers, register by register.
+  auto sumOf = [&](size_t row, size_t group) {
+    return (group / perMatrix * rows.size() + row) * perMatrix +
+           group % perMatrix;
+  };
+
+  SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
+  sums = b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
+    // While the first rows are multiplied, memory brings what comes next.
+    if (isShared)
+      b.ifThen(isFirst, [&] { prefetch(groups, sub, kProductBlock / kBlock); });
+    else
+      prefetch(groups, sub,
+               llvm::divideCeil(kStreamAhead, storage.panel * storage.bytes));
+    SmallVector<Value> next(state), negatedSums;
+    SmallVector<Value> integers; // [rows][groups * parts]
+    size_t perRow = groups.size() * parts;
+    for (Value row : rows) {
+      negatedSums.push_back(
+          splatWord(rowWord(row, sub, RoundedRow::NegatedSum)));
+      integers.append(perRow, startSum(negatedSums.back()));
+    }
+    forEachWord(first, sub, groups, [&](int64_t word, ArrayRef<Value> quants) {
+      SmallVector<Factor> factors = llvm::map_to_vector(
+          quants, [&](Value quant) { return factorOf(quant); });
+      for (auto [r, row] : llvm::enumerate(rows)) {
+        Value x = vector::BitCastOp::create(b, bytes,
+                                            splatWord(rowWord(row, sub, word)));
+        for (size_t part = 0; part != perRow; ++part) {
+          Value &integer = integers[r * perRow + part];
+          integer = multiplyAdd(factors[part], x, integer);
+        }
+      }
+    });
+    SmallVector<Value> scales = llvm::map_to_vector(
+        groups, [&](const Group &group) { return loadHalves(group, sub, 0); });
+    for (auto [r, row] : llvm::enumerate(rows)) {
+      Value rowScale = rowNumber(row, sub, RoundedRow::Scale);
+      for (size_t g = 0; g != groups.size(); ++g) {
+        Value integer;
+        for (int64_t part = 0; part != parts; ++part) {
+          Value lanesOfPart =
+              finishSum(integers[r * perRow + g * parts + part], negatedSums[r]);
+          integer = part ? vector::ShuffleOp::create(
+                               b, integer, lanesOfPart,
+                               llvm::to_vector(llvm::seq<int64_t>(kLanes)))
+                               .getResult()
+                         : lanesOfPart;
+        }
+        Value factor = arith::MulFOp::create(b, scales[g], rowScale);
+        Value &sum = next[sumOf(r, g)];
+        sum = b.fma(arith::SIToFPOp::create(b, b.lanes(), integer), factor, sum);
+      }
+    }
+    return next;
+  });
+  if (!quants.hasMinimum)
+    return sums;
+  return b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
+    SmallVector<Value> next(state);
+    for (size_t g = 0; g != groups.size(); ++g) {
+      Value minimum = loadHalves(groups[g], sub, 2 * storage.panel);
+      for (auto [r, row] : llvm::enumerate(rows)) {
+        Value &sum = next[sumOf(r, g)];
+        sum = b.fma(minimum, rowNumber(row, sub, RoundedRow::ScaledSum), sum);
+      }
+    }
+    return next;
+  });
+}
+
+std::unique_ptr<Product> kvc::makeIntegerProduct(KernelBuilder &b,
+                                                 const LinearKernel &kernel,
+                                                 const LinearTarget &target,
+                                                 const Matrix &like,
+                                                 int64_t groups) {
+  return std::make_unique<IntegerProduct>(b, kernel, target, like, groups);
+}
