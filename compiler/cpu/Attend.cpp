@@ -1,11 +1,18 @@
 // kvc.attend: attention over the cache, by online softmax over tiles of keys.
 //
 // A tile is 64 positions aligned to absolute position, in 4 groups of 16 whose
-// keys stand in the lanes: scores are a product with one key a lane. The
-// weighted sum of values has one element of the value a lane and walks the
-// positions in order. What a token gets depends on its own position and on the
-// cached numbers alone, so neither chunks nor batches change a bit. Cells
-// behind the token's position take no part, whatever they hold.
+// keys stand in the lanes: scores are a product with one key a lane, and the
+// weighted sum of values has one element of the value a lane. A row is a query
+// head of a token; the rows of a task are those of a run of one sequence's tokens
+// that share a KV head, so a tile is read once for all of them. Softmax is in base
+// 2, with log2(e) * scale in the queries.
+//
+// What a row gets depends on its own position and on the cached numbers alone: it
+// walks the keys that it sees from the first to the last with fused multiply-adds,
+// within splits of kSplit positions, and the splits' sums are joined in order. So
+// neither chunks nor batches nor threads change a bit, and where a call has few
+// tokens each split can be a task of its own. Cells that a row doesn't see take no
+// part, whatever they hold.
 #include "compiler/cpu/Kernels.h"
 
 using namespace mlir;
@@ -14,186 +21,601 @@ using namespace kvc;
 namespace {
 constexpr int64_t kTile = 64;
 constexpr int64_t kGroups = kTile / kLanes;
+// Positions of a split; the order of sums follows from it.
+constexpr int64_t kSplit = 512;
+// Rows that share a tile at most, so that a task's scratch memory fits the
+// first-level cache; and as many numbers of them.
+constexpr int64_t kRows = 42, kRowElements = 42 * 128;
+// Tokens of a call at most whose splits are tasks of their own, and how many of
+// the splits at a time: their sums stand in the workspace.
+constexpr int64_t kFewTokens = 8, kParts = 64;
 
-// The attention of one query head of one token.
-struct HeadKernel {
-  KernelBuilder &b;
-  const CacheBuffers &cache;
-  LayoutAttrInterface layout;
-  Value queries, output;           // [N, heads * width]
-  Value token, column;             // where the head's query and result stand
-  Value layer, kvHead, sequence, position;
-  Value first;                     // it sees [first, position], or nothing
-  double scale;
-  bool window;
-  Value weights;                   // scratch: [64] of softmax weights
-  Value sums;                      // scratch: the weighted sum, padded
+// Sums of rows: memref<rows x (padded + 2 * 16)>, each [weighted sum of values, padded
+// to whole lanes | 16 lanes of the sum of weights | the largest score].
+using Sums = Value;
+
+class Attention {
+public:
+  Attention(KernelBuilder &b, const CacheBuffers &cache, Value queries,
+            Value layer, Value positions, Value sequences, double scale,
+            std::optional<int64_t> window, Value output, TileShape shape)
+      : b(b), cache(cache), layout(cache.type.getLayoutInterface()),
+        queries(queries), layer(layer), positions(positions),
+        sequences(sequences), output(output), scale(scale), window(window),
+        width(cache.type.getKeyWidth()), padded(llvm::alignTo(width, kLanes)),
+        kvHeads(cache.type.getKvHeads()),
+        group(b.widthOf(queries) / width / kvHeads),
+        mostParts(std::min<int64_t>(
+            kParts, llvm::divideCeil(cache.type.getCapacity(), kSplit))),
+        lowest(-std::numeric_limits<double>::infinity()) {
+    int64_t wide = b.arithmetic.getIntOrFloatBitWidth() / 32;
+    tile = {std::max<int64_t>(1, shape.rows / wide), shape.panels};
+    block = std::max<int64_t>(1, std::min(kRows, kRowElements / width) / group);
+  }
 
   void emit();
 
 private:
-  int64_t width() const { return cache.type.getKeyWidth(); }
-  Value groupOf(Value at) { return b.mul(b.divFloor(at, kLanes), kLanes); }
-  SmallVector<Value> scores(Value tile);
-  void accumulate(Value tile, Value correction);
+  int64_t sumsWidth() const { return padded + 2 * kLanes; }
+  Value scratch(StringRef name, int64_t rows, int64_t columns) {
+    return b.named(name, b.scratch({rows, columns}));
+  }
+  Value plus(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
+  Value times(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  Value exp2(Value x) { return math::Exp2Op::create(b, x); }
+  Value largest(Value a, Value c) { return arith::MaxSIOp::create(b, a, c); }
+  Value smallest(Value a, Value c) { return arith::MinSIOp::create(b, a, c); }
+  Value divide(Value a, Value c) { return arith::DivUIOp::create(b, a, c); }
+  Value both(Value x, Value y) { return arith::AndIOp::create(b, x, y); }
+  Value either(Value x, Value y) { return arith::OrIOp::create(b, x, y); }
+  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, predicate, x, y);
+  }
+  Value isLess(Value x, Value y) {
+    return compare(arith::CmpIPredicate::slt, x, y);
+  }
+  Value isAtMost(Value x, Value y) {
+    return compare(arith::CmpIPredicate::sle, x, y);
+  }
+  Value alignDown(Value at, int64_t size) {
+    return b.mul(b.divFloor(at, size), size);
+  }
+  Value loadIndex(Value memref, Value at) {
+    return b.toIndex(memref::LoadOp::create(b, memref, at));
+  }
+
+  // The token sees [firstOf, endOf), or nothing.
+  Value endOf(Value token) {
+    return largest(b.add(loadIndex(positions, token), 1), b.index(0));
+  }
+  Value firstOf(Value end) {
+    return window ? largest(b.sub(end, b.index(*window)), b.index(0))
+                  : b.index(0);
+  }
+  Value headOf(Value kvHead, Value member) {
+    return b.add(b.mul(kvHead, group), member);
+  }
+
+  // Elements of a cache line.
+  int64_t lineElements() const {
+    return 512 / cache.type.getElementType().getIntOrFloatBitWidth();
+  }
+  // Brings what stands a tile behind `at` into the second-level cache. For a tile
+  // that one token reads: more need it for longer than it takes to come.
+  void prefetch(Value page, Value at) {
+    memref::PrefetchOp::create(b, page, b.add(at, kTile * width),
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+  }
+
+  // Calls `body(row, rows)` for the rows from `first` on, in tiles: those of the
+  // group of one token, or all up to `end`, of which the last tile may hang over.
+  void forGroup(Value first, function_ref<void(Value row, int64_t rows)> body);
+  void forRows(Value end, function_ref<void(Value row)> body);
+
+  // Of a task.
+  void emitTask(Value firstToken, Value endToken, Value from, Value to);
+  void emitRun(Value token, Value count, Value from, Value to);
+  void emitSplit(Value split, Value token, Value count);
+  void emitTile(Value at, Value token, Value count);
+  void loadQueries(Value token, Value count);
+  void scoreTile(Value at, Value row, int64_t rows, int64_t panels);
+  void maskRow(Value row, Value at, Value first, Value end);
+  void weighRow(Value row);
+  void sumValues(Value at, Value row, int64_t rows, int64_t panels, Value first,
+                 Value end);
+
+  void clear(Sums sums, Value row);
+  void join(Sums from, Value fromRow, Sums into, Value row);
+  void finish(Sums sums, Value row, Value token, Value head);
+  void emitJoins(Value tokens, Value from, Value to);
+
+  KernelBuilder &b;
+  const CacheBuffers &cache;
+  LayoutAttrInterface layout;
+  Value queries, layer, positions, sequences, output; // rows: [N, heads * width]
+  double scale;
+  std::optional<int64_t> window;
+  int64_t width, padded, kvHeads, group;
+  int64_t mostParts; // 1: no split is a task of its own
+  TileShape tile;
+  int64_t block; // tokens of a task
+  double lowest;
+
+  Value isShared; // splits are tasks of their own, and leave their sums here:
+  Sums partials;  // [few tokens * heads * most parts]
+  Sums joined;    // [few tokens * heads], of all splits before
+
+  // Of the task at hand.
+  Value sequence, kvHead, last; // last: the run's last position
+  Value asking; // [rows, width], scaled
+  Value scores; // [rows, 64], then the weights
+  Value rescale; // [rows]: of the sums so far
+  Sums mine;    // of the split
+  bool isAlone = false; // a tile is read for one token
+  Sums total;
 };
 } // namespace
 
-// The scaled scores of the tile's 4 groups, -inf where a key isn't seen.
-SmallVector<Value> HeadKernel::scores(Value tile) {
-  Value lastGroup = groupOf(position);
-  SmallVector<Value> pages, inPages, state;
-  for (int64_t g = 0; g != kGroups; ++g) {
-    // A group that lies wholly behind the position is not read: it may lie
-    // outside the sequence's pages.
-    Value first = b.min(b.add(tile, g * kLanes), lastGroup);
-    pages.push_back(cache.page(b, sequence, first));
-    inPages.push_back(cache.inPage(b, first));
-    state.push_back(b.splat(0.0));
-  }
-  state = b.forLoop(
-      "e", b.index(0), b.index(width()), 1, state, [&](Value e, ValueRange sums) {
-        Value q = b.splat(b.loadScalar(queries, {token, b.add(column, e)}));
-        SmallVector<Value> next;
-        for (int64_t g = 0; g != kGroups; ++g) {
-          Value at = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer,
-                                         kvHead, inPages[g], e);
-          next.push_back(b.fma(q, b.loadLanes(pages[g], at), sums[g]));
-        }
-        return next;
-      });
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
 
-  auto indices = VectorType::get({kLanes}, b.getIndexType());
-  Value lane = vector::StepOp::create(b, indices);
-  for (int64_t g = 0; g != kGroups; ++g) {
-    Value scaled = arith::MulFOp::create(b, state[g], b.splat(scale));
-    Value visible = b.sub(b.add(position, 1), tile); // >= 1
-    Value inTile = arith::AddIOp::create(
-        b, lane, vector::BroadcastOp::create(b, indices, b.index(g * kLanes)));
-    Value seen = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::ult, inTile,
-        vector::BroadcastOp::create(b, indices, visible));
-    if (window) {
-      Value from = vector::BroadcastOp::create(b, indices, b.sub(first, tile));
-      seen = arith::AndIOp::create(
-          b, seen,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, inTile, from));
-    }
-    state[g] = arith::SelectOp::create(
-        b, seen, scaled, b.splat(-std::numeric_limits<double>::infinity()));
-  }
-  return state;
+void Attention::forGroup(Value first,
+                         function_ref<void(Value, int64_t)> body) {
+  int64_t whole = group / tile.rows * tile.rows;
+  if (whole == tile.rows)
+    body(first, tile.rows);
+  else if (whole)
+    b.forLoop("member", b.index(0), b.index(whole), tile.rows,
+              [&](Value member) { body(b.add(first, member), tile.rows); });
+  if (whole != group)
+    body(b.add(first, whole), group - whole);
 }
 
-// sums = sums * correction + sum over the tile's visible positions of
-// weight * value.
-void HeadKernel::accumulate(Value tile, Value correction) {
-  SmallVector<std::pair<int64_t, int64_t>> runs; // offset, count
-  for (int64_t offset = 0; offset < width(); offset += kLanes)
-    runs.push_back({offset, std::min(kLanes, width() - offset)});
-  SmallVector<Value> state;
-  for (auto [offset, count] : runs)
-    state.push_back(arith::MulFOp::create(
-        b, b.loadLanes(sums, b.index(offset)), b.splat(correction)));
+void Attention::forRows(Value end, function_ref<void(Value)> body) {
+  b.forLoop("row", b.index(0), end, tile.rows, body);
+}
 
-  Value end = b.min(b.add(position, 1), b.add(tile, kTile));
-  Value start = window ? arith::MaxUIOp::create(b, tile, groupOf(first)) : tile;
-  state = b.forLoop("group", start, end, kLanes, state, [&](Value group, ValueRange outer) {
-    Value page = cache.page(b, sequence, group);
-    Value inPage = cache.inPage(b, group);
-    Value count = b.min(b.sub(end, group), kLanes);
-    Value from = b.index(0);
-    if (window)
-      from = arith::MaxSIOp::create(b, b.sub(first, group), from);
-    return b.forLoop(
-        "i", from, count, 1, outer, [&](Value i, ValueRange inner) {
-          Value at =
-              layout.emitValueIndex(b, b.getLoc(), cache.type, layer, kvHead,
-                                    b.add(inPage, i), b.index(0));
-          Value weight = b.splat(
-              b.loadScalar(weights, b.add(b.sub(group, tile), i)));
-          SmallVector<Value> next;
-          for (auto [run, sum] : llvm::zip_equal(runs, inner))
-            next.push_back(b.fma(
-                weight, b.loadLanes(page, b.add(at, run.first), run.second),
-                sum));
+// The queries of the run, times log2(e) * scale.
+void Attention::loadQueries(Value token, Value count) {
+  Value factor = b.splat(scale * 1.44269504088896340736);
+  b.forLoop("query", b.index(0), count, 1, [&](Value query) {
+    b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
+      Value column = b.mul(headOf(kvHead, member), width);
+      Value row = b.add(b.mul(query, group), member);
+      b.forEachRun(width, [&](Value e, int64_t lanes) {
+        Value q = b.loadLanes(queries, {b.add(token, query), b.add(column, e)},
+                              lanes);
+        b.storeLanes(times(q, factor), asking, {row, e}, lanes);
+      });
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
+// scores[row + r][key] = query . key, for the tile's 64 keys, `panels` groups of
+// them at a time. A group behind the run's last position isn't read, since it may
+// lie outside the sequence's pages: the last that isn't stands in its place.
+void Attention::scoreTile(Value at, Value row, int64_t rows, int64_t panels) {
+  Value lastGroup = alignDown(last, kLanes);
+  b.forLoop("panel", b.index(0), b.index(kTile), panels * kLanes, [&](Value panel) {
+    SmallVector<Value> pages, bases, state;
+    for (int64_t p = 0; p != panels; ++p) {
+      Value first =
+          smallest(b.add(b.add(at, panel), p * kLanes), lastGroup);
+      pages.push_back(cache.page(b, sequence, first));
+      bases.push_back(layout.emitKeyIndex(b, b.getLoc(), cache.type, layer,
+                                          kvHead, cache.inPage(b, first),
+                                          b.index(0)));
+    }
+    state.assign(rows * panels, b.splat(0.0));
+    state = b.forLoop(
+        "e", b.index(0), b.index(width), 1, state,
+        [&](Value e, ValueRange sums) {
+          SmallVector<Value> keys, next(sums);
+          for (int64_t p = 0; p != panels; ++p) {
+            Value key = b.add(bases[p], b.mul(e, kLanes));
+            keys.push_back(b.loadLanes(pages[p], key));
+            if (isAlone)
+              prefetch(pages[p], key);
+          }
+          for (int64_t r = 0; r != rows; ++r) {
+            Value q = b.splat(b.loadScalar(asking, {b.add(row, r), e}));
+            for (int64_t p = 0; p != panels; ++p) {
+              Value &sum = next[r * panels + p];
+              sum = b.fma(q, keys[p], sum);
+            }
+          }
           return next;
         });
+    for (int64_t r = 0; r != rows; ++r)
+      for (int64_t p = 0; p != panels; ++p)
+        b.storeLanes(state[r * panels + p], scores,
+                     {b.add(row, r), b.add(panel, p * kLanes)});
   });
-  for (auto [run, sum] : llvm::zip_equal(runs, state))
-    b.storeLanes(sum, sums, b.index(run.first));
 }
 
-void HeadKernel::emit() {
-  for (int64_t offset = 0; offset < width(); offset += kLanes)
-    b.storeLanes(b.splat(0.0), sums, b.index(offset));
-  Value lowest = b.number(-std::numeric_limits<double>::infinity());
-  auto plus = [&](Value x, Value y) -> Value {
-    return arith::AddFOp::create(b, x, y);
+// -inf for the keys of the tile that are outside of [first, end).
+void Attention::maskRow(Value row, Value at, Value first, Value end) {
+  auto indices = VectorType::get({kLanes}, b.getIndexType());
+  auto splat = [&](Value index) -> Value {
+    return vector::BroadcastOp::create(b, indices, index);
   };
-  // state: the largest score so far, and the sum of weights, lane by lane
-  SmallVector<Value> last = b.forLoop(
-      "tile", b.mul(b.divFloor(first, kTile), kTile), b.add(position, 1), kTile, {lowest, b.splat(0.0)},
-      [&](Value tile, ValueRange state) -> SmallVector<Value> {
-        SmallVector<Value> s = scores(tile);
-        Value largest =
-            b.max(state[0], b.reduceMax(b.max(b.max(s[0], s[1]),
-                                              b.max(s[2], s[3]))));
-        // Where every score so far is -inf, they weigh nothing: exp(-inf - 0).
-        Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
-                                           lowest);
-        Value shift =
-            arith::SelectOp::create(b, none, b.number(0.0), largest);
-        Value correction = math::ExpOp::create(
-            b, arith::SubFOp::create(b, state[0], shift));
-        for (int64_t g = 0; g != kGroups; ++g) {
-          s[g] = math::ExpOp::create(
-              b, arith::SubFOp::create(b, s[g], b.splat(shift)));
-          b.storeLanes(s[g], weights, b.index(g * kLanes));
-        }
-        accumulate(tile, correction);
-        Value sum = plus(plus(s[0], s[1]), plus(s[2], s[3]));
-        return {largest, b.fma(state[1], b.splat(correction), sum)};
+  Value lane = vector::StepOp::create(b, indices);
+  Value from = splat(b.sub(first, at)), to = splat(b.sub(end, at));
+  for (int64_t g = 0; g != kGroups; ++g) {
+    Value key = arith::AddIOp::create(b, lane, splat(b.index(g * kLanes)));
+    Value seen = both(compare(arith::CmpIPredicate::sge, key, from),
+                      compare(arith::CmpIPredicate::slt, key, to));
+    Value column = b.index(g * kLanes);
+    Value score = b.loadLanes(scores, {row, column});
+    b.storeLanes(arith::SelectOp::create(b, seen, score, b.splat(lowest)),
+                 scores, {row, column});
+  }
+}
+
+// The row's scores become weights, 2^(score - the largest so far), and join the sum
+// of weights; `rescale` is what the sums so far are worth now.
+void Attention::weighRow(Value row) {
+  SmallVector<Value> s;
+  for (int64_t g = 0; g != kGroups; ++g)
+    s.push_back(b.loadLanes(scores, {row, b.index(g * kLanes)}));
+  Value sum = b.index(padded), peak = b.index(padded + kLanes);
+  Value before = b.loadScalar(mine, {row, peak});
+  Value now = b.max(
+      before, b.reduceMax(b.max(b.max(s[0], s[1]), b.max(s[2], s[3]))));
+  // Where every score so far is -inf, they weigh nothing: 2^(-inf - 0).
+  Value none =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.number(lowest));
+  Value shift = arith::SelectOp::create(b, none, b.number(0.0), now);
+  b.storeScalar(now, mine, {row, peak});
+  b.storeScalar(b.number(1.0), rescale, {row, b.index(0)});
+  Value rises =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, now, before);
+  b.ifThen(rises, [&] {
+    b.storeScalar(exp2(arith::SubFOp::create(b, before, shift)), rescale,
+                  {row, b.index(0)});
+  });
+  for (int64_t g = 0; g != kGroups; ++g) {
+    s[g] = exp2(arith::SubFOp::create(b, s[g], b.splat(shift)));
+    b.storeLanes(s[g], scores, {row, b.index(g * kLanes)});
+  }
+  Value correction = b.splat(b.loadScalar(rescale, {row, b.index(0)}));
+  b.storeLanes(b.fma(b.loadLanes(mine, {row, sum}), correction,
+                     plus(plus(s[0], s[1]), plus(s[2], s[3]))),
+               mine, {row, sum});
+}
+
+// sums = sums * rescale + sum over the tile's keys in [first, end) of
+// weight * value, for `panels` runs of 16 elements at a time.
+void Attention::sumValues(Value at, Value row, int64_t rows, int64_t panels,
+                          Value first, Value end) {
+  auto chunk = [&](Value column, ArrayRef<int64_t> lanes) {
+    SmallVector<Value> state;
+    auto forEach = [&](auto body) {
+      for (int64_t r = 0; r != rows; ++r)
+        for (size_t p = 0; p != lanes.size(); ++p)
+          body(b.add(row, r), b.add(column, p * kLanes), r * lanes.size() + p);
+    };
+    forEach([&](Value r, Value c, size_t) {
+      Value correction = b.splat(b.loadScalar(rescale, {r, b.index(0)}));
+      state.push_back(times(b.loadLanes(mine, {r, c}), correction));
+    });
+    state = b.forLoop(
+        "keys", alignDown(first, kLanes), end, kLanes, state,
+        [&](Value keys, ValueRange outer) {
+          Value page = cache.page(b, sequence, keys);
+          Value base = layout.emitValueIndex(
+              b, b.getLoc(), cache.type, layer, kvHead, cache.inPage(b, keys),
+              b.index(0));
+          base = b.add(base, column);
+          Value from = largest(b.sub(first, keys), b.index(0));
+          Value to = smallest(b.sub(end, keys), b.index(kLanes));
+          return b.forLoop(
+              "i", from, to, 1, outer, [&](Value i, ValueRange inner) {
+                SmallVector<Value> values, next(inner);
+                Value value = b.add(base, b.mul(i, width));
+                for (int64_t e = 0; isAlone && e < int64_t(lanes.size()) * kLanes;
+                     e += lineElements())
+                  prefetch(page, b.add(value, e));
+                for (size_t p = 0; p != lanes.size(); ++p)
+                  values.push_back(
+                      b.loadLanes(page, b.add(value, p * kLanes), lanes[p]));
+                Value key = b.add(b.sub(keys, at), i);
+                for (int64_t r = 0; r != rows; ++r) {
+                  Value weight =
+                      b.splat(b.loadScalar(scores, {b.add(row, r), key}));
+                  for (size_t p = 0; p != lanes.size(); ++p) {
+                    Value &sum = next[r * lanes.size() + p];
+                    sum = b.fma(weight, values[p], sum);
+                  }
+                }
+                return next;
+              });
+        });
+    forEach([&](Value r, Value c, size_t i) {
+      b.storeLanes(state[i], mine, {r, c});
+    });
+  };
+  int64_t step = panels * kLanes, whole = width / step * step;
+  if (whole)
+    b.forLoop("column", b.index(0), b.index(whole), step, [&](Value column) {
+      chunk(column, SmallVector<int64_t>(panels, kLanes));
+    });
+  if (whole != width) {
+    SmallVector<int64_t> rest;
+    for (int64_t left = width - whole; left > 0; left -= kLanes)
+      rest.push_back(std::min(left, kLanes));
+    chunk(b.index(whole), rest);
+  }
+}
+
+// The tile at position `at`, for the run of `count` tokens.
+void Attention::emitTile(Value at, Value token, Value count) {
+  Value behind = b.add(at, kTile);
+  Value lastFirst = firstOf(b.add(last, 1));
+  // Every token of the run sees the whole tile: its rows share the keys and values.
+  Value shared = both(isLess(b.index(1), count),
+                      both(isAtMost(behind, endOf(token)), isAtMost(lastFirst, at)));
+  b.ifElse(
+      shared,
+      [&] {
+        Value rows = b.mul(count, group);
+        isAlone = false;
+        forRows(rows, [&](Value row) {
+          scoreTile(at, row, tile.rows, tile.panels);
+        });
+        b.forLoop("row", b.index(0), rows, 1, [&](Value row) { weighRow(row); });
+        forRows(rows, [&](Value row) {
+          sumValues(at, row, tile.rows, tile.panels, at, behind);
+        });
+      },
+      [&] {
+        b.forLoop("query", b.index(0), count, 1, [&](Value query) {
+          Value end = endOf(b.add(token, query));
+          Value first = firstOf(end), row = b.mul(query, group);
+          Value isSeen = both(isLess(at, end), isLess(first, behind));
+          b.ifThen(isSeen, [&] {
+            // As many panels as make the tile's sums fill the registers.
+            auto panels = [&](int64_t rows) {
+              int64_t sums = tile.rows * tile.panels;
+              return 4 * rows <= sums ? 4 : 2 * rows <= sums ? 2 : 1;
+            };
+            isAlone = true;
+            forGroup(row, [&](Value row, int64_t rows) {
+              scoreTile(at, row, rows, panels(rows));
+            });
+            Value isBoundary = either(isLess(end, behind), isLess(at, first));
+            b.ifThen(isBoundary, [&] {
+              b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
+                maskRow(b.add(row, member), at, first, end);
+              });
+            });
+            b.forLoop("member", b.index(0), b.index(group), 1,
+                      [&](Value member) { weighRow(b.add(row, member)); });
+            forGroup(row, [&](Value row, int64_t rows) {
+              sumValues(at, row, rows, panels(rows), largest(first, at),
+                        smallest(end, behind));
+            });
+          });
+        });
       });
-  // A query before position 0 sees no key, and gives zeros; one whose scores are all
-  // -inf has no softmax: 0 / 0.
-  Value sum = b.reduceAdd(last[1]);
-  Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, position,
-                                     b.index(0));
-  Value total =
-      b.splat(arith::SelectOp::create(b, none, b.number(1.0), sum));
-  b.forEachRun(width(), [&](Value e, int64_t count) {
-    Value mean = arith::DivFOp::create(b, b.loadLanes(sums, e), total);
-    b.storeLanes(mean, output, {token, b.add(column, e)}, count);
+}
+
+//===----------------------------------------------------------------------===//
+// Splits
+//===----------------------------------------------------------------------===//
+
+void Attention::clear(Sums sums, Value row) {
+  b.forLoop("i", b.index(0), b.index(padded + kLanes), kLanes,
+            [&](Value i) { b.storeLanes(b.splat(0.0), sums, {row, i}); });
+  b.storeScalar(b.number(lowest), sums, {row, b.index(padded + kLanes)});
+}
+
+// The sums of a later split join those before it.
+void Attention::join(Sums from, Value fromRow, Sums into, Value row) {
+  Value peak = b.index(padded + kLanes);
+  Value theirs = b.loadScalar(from, {fromRow, peak});
+  Value before = b.loadScalar(into, {row, peak});
+  Value now = b.max(before, theirs);
+  Value none =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.number(lowest));
+  Value shift = arith::SelectOp::create(b, none, b.number(0.0), now);
+  Value old = b.splat(exp2(arith::SubFOp::create(b, before, shift)));
+  Value fresh = b.splat(exp2(arith::SubFOp::create(b, theirs, shift)));
+  b.storeScalar(now, into, {row, peak});
+  b.forLoop("i", b.index(0), b.index(padded + kLanes), kLanes, [&](Value i) {
+    Value sum = times(b.loadLanes(into, {row, i}), old);
+    b.storeLanes(b.fma(b.loadLanes(from, {fromRow, i}), fresh, sum),
+                 into, {row, i});
+  });
+}
+
+// A query before position 0 sees no key, and gives zeros; one whose scores are all
+// -inf has no softmax: 0 / 0.
+void Attention::finish(Sums sums, Value row, Value token, Value head) {
+  Value sum = b.reduceAdd(b.loadLanes(sums, {row, b.index(padded)}));
+  Value none = compare(arith::CmpIPredicate::eq, endOf(token), b.index(0));
+  Value all = b.splat(arith::SelectOp::create(b, none, b.number(1.0), sum));
+  Value column = b.mul(head, width);
+  b.forEachRun(width, [&](Value e, int64_t lanes) {
+    Value mean = arith::DivFOp::create(b, b.loadLanes(sums, {row, e}), all);
+    b.storeLanes(mean, output, {token, b.add(column, e)}, lanes);
+  });
+}
+
+void Attention::emitSplit(Value split, Value token, Value count) {
+  Value from = b.mul(split, kSplit), to = b.add(from, kSplit);
+  b.forLoop("row", b.index(0), b.mul(count, group), 1,
+            [&](Value row) { clear(mine, row); });
+  Value first = alignDown(firstOf(endOf(token)), kTile);
+  b.forLoop("tile", largest(from, first), smallest(to, b.add(last, 1)), kTile,
+            [&](Value at) { emitTile(at, token, count); });
+  b.forLoop("query", b.index(0), count, 1, [&](Value query) {
+    Value asker = b.add(token, query);
+    Value end = endOf(asker);
+    Value isSeen = both(isLess(from, end), isLess(firstOf(end), to));
+    b.ifThen(isSeen, [&] {
+      b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
+        Value row = b.add(b.mul(query, group), member);
+        auto joinTotal = [&] { join(mine, row, total, row); };
+        if (!partials)
+          return joinTotal();
+        auto leave = [&] {
+          Value partial = b.add(b.mul(asker, group * kvHeads), headOf(kvHead, member));
+          partial = b.add(b.mul(partial, mostParts), b.rem(split, mostParts));
+          b.forLoop("i", b.index(0), b.index(sumsWidth()), kLanes, [&](Value i) {
+            b.storeLanes(b.loadLanes(mine, {row, i}), partials, {partial, i});
+          });
+        };
+        b.ifElse(isShared, leave, joinTotal);
+      });
+    });
+  });
+}
+
+// The run of `count` tokens of one sequence from `token` on, in the splits from
+// `from` to `to`.
+void Attention::emitRun(Value token, Value count, Value from, Value to) {
+  loadQueries(token, count);
+  b.forLoop("row", b.index(0), b.mul(count, group), 1,
+            [&](Value row) { clear(total, row); });
+  Value lastEnd = endOf(b.add(token, b.sub(count, b.index(1))));
+  last = b.sub(lastEnd, b.index(1));
+  from = largest(from, b.divFloor(firstOf(endOf(token)), kSplit));
+  to = smallest(to, b.divCeil(lastEnd, kSplit));
+  b.forLoop("split", from, to, 1,
+            [&](Value split) { emitSplit(split, token, count); });
+  auto finishAll = [&] {
+    b.forLoop("query", b.index(0), count, 1, [&](Value query) {
+      b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
+        finish(total, b.add(b.mul(query, group), member), b.add(token, query),
+               headOf(kvHead, member));
+      });
+    });
+  };
+  if (!partials)
+    return finishAll();
+  b.ifElse(isShared, [] {}, finishAll);
+}
+
+// Those of the tokens that are of one sequence stand together: each run of them is
+// done by itself.
+void Attention::emitTask(Value firstToken, Value endToken, Value from, Value to) {
+  int64_t rows = llvm::alignTo(block * group, tile.rows);
+  asking = scratch("asking", rows, width);
+  scores = scratch("scores", rows, kTile);
+  rescale = scratch("rescale", rows, 1);
+  mine = scratch("mine", rows, sumsWidth());
+  total = scratch("total", rows, sumsWidth());
+  b.forLoop("token", firstToken, endToken, 1, [&](Value token) {
+    sequence = b.named("sequence", loadIndex(sequences, token));
+    Value isFirst = compare(arith::CmpIPredicate::eq, token, firstToken);
+    Value previous = arith::SelectOp::create(b, isFirst, token,
+                                             b.sub(token, b.index(1)));
+    Value starts = either(isFirst, compare(arith::CmpIPredicate::ne, sequence,
+                                           loadIndex(sequences, previous)));
+    b.ifThen(starts, [&] {
+      Value count = b.forLoop(
+          "next", token, endToken, 1, {b.index(0)},
+          [&](Value next, ValueRange state) -> SmallVector<Value> {
+            Value same = compare(arith::CmpIPredicate::eq, sequence,
+                                 loadIndex(sequences, next));
+            return {arith::SelectOp::create(b, same, b.add(state[0], 1),
+                                            state[0])};
+          })[0];
+      emitRun(token, count, from, to);
+    });
+  });
+}
+
+// The sums of the splits from `from` to `to`, which were tasks of their own, join
+// those before them.
+void Attention::emitJoins(Value tokens, Value from, Value to) {
+  b.parallel(
+      "task", b.mul(tokens, group * kvHeads),
+      [&](Value task) {
+        Value token = b.named("token", b.divFloor(task, group * kvHeads));
+        Value end = endOf(token);
+        b.ifThen(compare(arith::CmpIPredicate::eq, from, b.index(0)),
+                 [&] { clear(joined, task); });
+        Value mineTo = b.divCeil(end, kSplit);
+        b.forLoop("split", largest(from, b.divFloor(firstOf(end), kSplit)),
+                  smallest(to, mineTo), 1, [&](Value split) {
+                    Value part = b.rem(split, mostParts);
+                    join(partials, b.add(b.mul(task, mostParts), part), joined,
+                         task);
+                  });
+        b.ifThen(isAtMost(mineTo, to), [&] {
+          finish(joined, task, token, b.rem(task, group * kvHeads));
+        });
+      },
+      "join");
+}
+
+void Attention::emit() {
+  Value tokens = b.rowsOf(queries);
+  Value isFew = isAtMost(tokens, b.index(kFewTokens));
+  // A few sequences that decode together are tasks of their own.
+  Value areSeveral = compare(arith::CmpIPredicate::ne, loadIndex(sequences, b.index(0)),
+                             loadIndex(sequences, b.sub(tokens, b.index(1))));
+  Value blockTokens = arith::SelectOp::create(b, both(isFew, areSeveral),
+                                              b.index(1), b.index(block));
+  Value blocks = divide(b.sub(b.add(tokens, blockTokens), b.index(1)), blockTokens);
+  // Tasks are blocks of tokens by KV heads by parts of the keys.
+  auto tasks = [&](Value parts, function_ref<std::pair<Value, Value>(Value part)> range) {
+    b.parallel("task", b.mul(arith::MulIOp::create(b, blocks, parts), kvHeads),
+               [&](Value task) {
+                 Value rest = divide(task, parts);
+                 auto [from, to] = range(arith::RemUIOp::create(b, task, parts));
+                 kvHead = b.named("kv_head", b.rem(rest, kvHeads));
+                 Value first = arith::MulIOp::create(
+                     b, b.divFloor(rest, kvHeads), blockTokens);
+                 Value end = smallest(b.add(first, blockTokens), tokens);
+                 emitTask(first, end, from, to);
+               });
+  };
+  Value everything = b.index(INT64_MAX);
+  if (mostParts == 1)
+    return tasks(b.index(1), [&](Value) { return std::pair(b.index(0), everything); });
+
+  Value end = b.forLoop(
+      "token", b.index(0), smallest(tokens, b.index(kFewTokens)), 1,
+      {b.index(0)}, [&](Value token, ValueRange state) -> SmallVector<Value> {
+        return {largest(state[0], endOf(token))};
+      })[0];
+  Value splits = b.divCeil(end, kSplit);
+  isShared = both(isFew, isLess(b.index(1), splits));
+  int64_t heads = group * kvHeads;
+  auto allocate = [&](StringRef name, int64_t rows) {
+    auto type = MemRefType::get({rows, sumsWidth()}, b.arithmetic);
+    return b.named(name, memref::AllocOp::create(b, type));
+  };
+  partials = allocate("partials", kFewTokens * heads * mostParts);
+  joined = allocate("joined", kFewTokens * heads);
+  // One round where a task walks all splits.
+  Value rounds = arith::SelectOp::create(b, isShared, splits, b.index(1));
+  b.forLoop("part", b.index(0), rounds, mostParts, [&](Value part) {
+    Value parts = smallest(b.sub(rounds, part), b.index(mostParts));
+    Value behind = b.add(part, parts);
+    tasks(parts, [&](Value inRound) {
+      Value from = b.add(part, inRound);
+      Value to = arith::SelectOp::create(b, isShared, b.add(from, 1), everything);
+      return std::pair(from, to);
+    });
+    b.ifThen(isShared, [&] { emitJoins(tokens, part, behind); });
   });
 }
 
 void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
                      Value layer, Value positions, Value sequences,
-                     double scale, std::optional<int64_t> window, Value output) {
-  int64_t width = cache.type.getKeyWidth(), kvHeads = cache.type.getKvHeads();
-  int64_t group = b.widthOf(queries) / width / kvHeads;
-  // A task is a KV head of a token: its query heads share keys and values.
-  b.parallel("task", b.mul(b.rowsOf(queries), kvHeads), [&](Value task) {
-    Value token = b.named("token", b.divFloor(task, kvHeads));
-    Value kvHead = b.named("kv_head", b.rem(task, kvHeads));
-    Value position =
-        b.named("position", b.toIndex(memref::LoadOp::create(b, positions, token)));
-    Value first = b.index(0);
-    if (window)
-      first = b.named("first", arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.index(*window)), first));
-    Value sequence =
-        b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, token)));
-    Value weights = b.named("weights", b.scratch(kTile));
-    Value sums = b.named("sums", b.scratch(llvm::alignTo(width, kLanes)));
-    b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
-      Value head = b.named("head", b.add(b.mul(kvHead, group), member));
-      HeadKernel{b,      cache,    cache.type.getLayoutInterface(),
-                 queries, output,  token,
-                 b.mul(head, width), layer, kvHead,
-                 sequence, position, first, scale, window.has_value(),
-                 weights, sums}
-          .emit();
-    });
-  });
+                     double scale, std::optional<int64_t> window, Value output,
+                     TileShape tile) {
+  Attention(b, cache, queries, layer, positions, sequences, scale, window,
+            output, tile)
+      .emit();
 }

@@ -95,7 +95,8 @@ void emitAppend(KernelBuilder &b, const CacheBuffers &cache, mlir::Value keys,
 void emitAttend(KernelBuilder &b, const CacheBuffers &cache,
                 mlir::Value queries, mlir::Value layer, mlir::Value positions,
                 mlir::Value sequences, double scale,
-                std::optional<int64_t> window, mlir::Value output);
+                std::optional<int64_t> window, mlir::Value output,
+                TileShape tile);
 
 } // namespace kvc
 

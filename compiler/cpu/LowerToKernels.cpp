@@ -241,7 +241,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
                    o.getWindow(),
-                   allocate(b, o.getResult(), o.getQueries()));
+                   allocate(b, o.getResult(), o.getQueries()), tile);
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })

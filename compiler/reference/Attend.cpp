@@ -13,7 +13,9 @@ namespace {
 
 // attend becomes, for each token and query head, the softmax of its scores over
 // the positions up to the token's own, the last of them where there is a window,
-// and the sum of values under it. Other positions are never read.
+// and the sum of values under it. Other positions are never read. As in the fast
+// kernel the softmax is in base 2, with log2(e) * scale in the queries, so that the
+// same scores overflow.
 struct LowerAttend : OpConversionPattern<AttendOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -34,7 +36,8 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
     int64_t group = heads / type.getKvHeads();
     Value zero = number(b, element, 0);
     Value lowest = number(b, element, -std::numeric_limits<double>::infinity());
-    Value scale = number(b, element, op.getScale().convertToDouble());
+    Value scale = number(
+        b, element, op.getScale().convertToDouble() * 1.44269504088896340736);
 
     // The attention of query head h of token n, inserted into `rows`.
     auto attendHead = [&](Emitter &b, Value n, Value h, Value rows) {
@@ -62,13 +65,14 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
                 [&](Emitter &b, Value e, Value sum) -> Value {
                   Value query = tensor::ExtractOp::create(
                       b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
+                  query = arith::MulFOp::create(b, query, scale);
                   Value key = load(b, p, [&](Value inPage) {
                     return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
                                                inPage, e);
                   });
                   return math::FmaOp::create(b, query, key, sum);
                 });
-            return arith::MulFOp::create(b, dot, scale);
+            return dot;
           });
       Value highest = accumulate(
           b, count, lowest, [&](Emitter &b, Value p, Value state) -> Value {
@@ -78,7 +82,7 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
       Value weights =
           tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
             Value score = tensor::ExtractOp::create(b, scores, p);
-            return math::ExpOp::create(
+            return math::Exp2Op::create(
                 b, arith::SubFOp::create(b, score, highest));
           });
       Value total = accumulate(

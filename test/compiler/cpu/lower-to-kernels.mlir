@@ -57,14 +57,22 @@
 // CHECK: %[[KEY:.*]] = arith.truncf {{.*}} : f32 to f16
 // CHECK: memref.store %[[KEY]], %[[PAGE]]
 // CHECK: arith.truncf {{.*}} : vector<8xf32> to vector<8xf16>
-// Scores of what lies behind the position are -inf: a tile of 4 groups of 16.
+// A tile of keys: all rows that see the whole of it share what is read of it.
 // CHECK: scf.parallel
 // CHECK: scf.for {{.*}} step %c64
-// CHECK: %[[SEEN:.*]] = arith.cmpi ult
+// CHECK: scf.if
+// CHECK: arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
+// CHECK: math.fma
+// CHECK-COUNT-5: math.exp2
+// CHECK: math.fma
+// Else a token after the other, where scores of what it doesn't see are -inf.
+// CHECK: } else {
+// CHECK: memref.prefetch
+// CHECK: %[[SEEN:.*]] = arith.andi
 // CHECK: arith.select %[[SEEN]], %{{.*}}, %[[LOWEST:.*]] : vector<16xi1>, vector<16xf32>
-// CHECK-COUNT-5: math.exp
+// CHECK-COUNT-5: math.exp2
 // Without any key the sum of weights is 0, and the result 0 and not NaN.
-// CHECK: %[[NONE:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : index
 // CHECK: %[[TOTAL:.*]] = arith.select %[[NONE]], %{{.*}}, %{{.*}} : f32
 // CHECK: vector.broadcast %[[TOTAL]] : f32 to vector<16xf32>
 // The residual is added where it stands.
