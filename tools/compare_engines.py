@@ -46,6 +46,8 @@ def options():
     parser.add_argument("--threads", type=numbers, default="1,2")
     parser.add_argument("--prompt", type=numbers, default="512")
     parser.add_argument("--depth", type=numbers, default="0,1024,4096")
+    parser.add_argument("--batch", type=numbers, default="1,2,4,8,16",
+                        help="sequences that kvc decodes together, at the first depth")  # fmt: skip
     parser.add_argument("-n", type=int, default=32, help="tokens of a sample")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="every round, as the programs printed it")
@@ -69,16 +71,16 @@ def run(command):
 
 
 def commas(sizes):
-    return ",".join(map(str, sizes))
+    return ",".join(map(str, sorted(sizes)))
 
 
-# A rate's place in the table: threads, "prompt" or "decode", size.
+# A rate's place in the table: threads; "prompt", "decode" or "batch"; size.
 def run_kvc(given):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         run([given.kvc_bench, given.compiled, "--rounds", "1", "--check", "1",
              "-n", str(given.n), "--threads", commas(given.threads),
              "--prompt", commas(given.prompt), "--depth", commas(given.depth),
-             "--batch", "1", "--generate", "", "--json", file.name])  # fmt: skip
+             "--batch", commas({1, *given.batch}), "--generate", "", "--json", file.name])  # fmt: skip
         report = json.load(open(file.name))
     rates, roof = {}, {}
     for what in report["measurements"]:
@@ -88,8 +90,10 @@ def run_kvc(given):
             rates[key] = what["prompt"] / seconds
         else:
             key = what["threads"], "decode", what["depth"]
-            rates[key] = len(what["seconds"]) / seconds
-            roof[key] = statistics.mean(what["roof_seconds"]) * rates[key]
+            if what["batch"] > 1:
+                key = what["threads"], "batch", what["batch"]
+            rates[key] = what["batch"] * len(what["seconds"]) / seconds
+            roof[key] = statistics.mean(what["roof_seconds"]) * rates[key] / what["batch"]
     return rates, roof, report
 
 
@@ -155,20 +159,28 @@ def main():
         print(f"Peak with {threads} thread{'s'[: threads > 1]}: reading the weight file "
               f"{spread(samples['read_bytes_per_second'], 1)} GB/s, f32 multiply-adds "
               f"{spread(samples['fma_flop_per_second'], 0)} GFLOP/s")  # fmt: skip
-    columns = ["threads", "", "kvc", *names, "kvc / best", "kvc / roof"]
+    labels = {"prompt": "prompt of {}", "decode": "decode at depth {}",
+              "batch": "decode of {} sequences"}  # fmt: skip
+    columns = ["threads", "", "kvc", *names, "kvc / best", "kvc / roof", "kvc / one sequence"]
     print("\n| " + " | ".join(columns) + " |")
     print("|" + " --- |" * len(columns))
-    for key in rounds[0]["kvc"]:
-        samples = {name: [one[name][key] for one in rounds] for name in ["kvc", *names]}
-        middle = {name: statistics.median(values) for name, values in samples.items()}
-        best = max(middle[name] for name in names)
+
+    def rates(name, key):
+        return [one[name][key] for one in rounds if key in one[name]]
+
+    # An engine that doesn't measure something has no figure there.
+    kinds = list(labels)
+    for key in sorted(rounds[0]["kvc"], key=lambda key: (key[0], kinds.index(key[1]), key[2])):
         threads, what, size = key
-        label = f"prompt of {size}" if what == "prompt" else f"decode at depth {size}"
-        roof = [one["roof"][key] for one in rounds if key in one["roof"]]
-        print(f"| {threads} | {label} | "
-              + " | ".join(spread(samples[name], 1) for name in ["kvc", *names])
-              + f" | {middle['kvc'] / best:.2f} | "
-              + (f"{statistics.median(roof):.2f}" if roof else "") + " |")  # fmt: skip
+        middle = statistics.median(rates("kvc", key))
+        others = [statistics.median(rates(name, key)) for name in names if rates(name, key)]
+        roof, single = rates("roof", key), (threads, "decode", given.depth[0])
+        cells = [str(threads), labels[what].format(size)]
+        cells += [spread(rates(name, key), 1) if rates(name, key) else "" for name in ["kvc", *names]]
+        cells.append(f"{middle / max(others):.2f}" if others else "")
+        cells.append(f"{statistics.median(roof):.2f}" if roof else "")
+        cells.append(f"{middle / statistics.median(rates('kvc', single)):.2f}" if what == "batch" else "")
+        print("| " + " | ".join(cells) + " |")
 
 
 main()
