@@ -118,6 +118,7 @@ Bytes Bytes::file(const std::string &path) {
   if (mapped == MAP_FAILED)
     die("%s: %s", path.c_str(), strerror(errno));
   close(descriptor);
+  madvise(mapped, size_t(status.st_size), MADV_HUGEPAGE); // as the runtime does
   return Bytes(mapped, status.st_size);
 }
 
@@ -127,6 +128,7 @@ Bytes Bytes::memory(int64_t size) {
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
     die("no memory for a cache of %lld bytes to read", static_cast<long long>(size));
+  madvise(mapped, size_t(size), MADV_HUGEPAGE);
   memset(mapped, 1, size_t(size));
   return Bytes(mapped, size);
 }
