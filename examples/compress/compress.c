@@ -32,7 +32,10 @@ static void must(kvc_status status, const char *(*message)(void)) {
 }
 
 /* Bytes that become more; 32-bit numbers, too. */
-typedef struct { unsigned char *data; size_t size, room; } bytes;
+typedef struct {
+  unsigned char *data;
+  size_t size, room;
+} bytes;
 
 static void reserve(bytes *to, size_t room) {
   if (room <= to->room)
@@ -81,7 +84,8 @@ static uint32_t crc32(const unsigned char *data, size_t size) {
 /* An interval of fractions, [low, low + range) / 2^64 behind the bytes that are
  * settled. Each symbol narrows it to the symbol's share. */
 static int reading;
-static uint64_t low, range = UINT64_MAX; /* reading: low counts from the file's */
+static uint64_t low,
+    range = UINT64_MAX; /* reading: low counts from the file's */
 static bytes coded;
 static const unsigned char *next, *end; /* of the file; 7 zeros follow it */
 static int zeros;
@@ -89,7 +93,8 @@ static int zeros;
 static void shift(void) {
   if (reading) {
     if (next == end && ++zeros > 7)
-      die("expected the coded events to end, but they go on behind the file's end");
+      die("expected the coded events to end, but they go on behind the file's "
+          "end");
     low = low << 8 | (next < end ? *next++ : 0);
   } else {
     append_byte(&coded, low >> 56);
@@ -132,7 +137,7 @@ static int64_t chunk = 512, context; /* positions */
 static bytes tokens;                 /* i32, a first one and then the text's */
 static unsigned char *rows;          /* logits [chunk, vocab] */
 static int64_t row_bytes;
-static uint32_t *weights;            /* [vocab] */
+static uint32_t *weights; /* [vocab] */
 
 static int64_t token_count(void) {
   return (int64_t)(tokens.size / sizeof(int32_t));
@@ -141,7 +146,8 @@ static int64_t token_count(void) {
 static void forward(int64_t first, int64_t count, kvc_outputs outputs) {
   kvc_chunk piece = {0, (int32_t *)tokens.data + first, count, outputs};
   must(kvc_forward(session, &piece, 1, rows,
-                   outputs == KVC_OUTPUTS_ALL ? count : 0), kvc_last_error);
+                   outputs == KVC_OUTPUTS_ALL ? count : 0),
+       kvc_last_error);
 }
 
 /* The logits behind the next token: each call goes on by one. The model is given
@@ -149,7 +155,8 @@ static void forward(int64_t first, int64_t count, kvc_outputs outputs) {
  * writer's many. A context that is full begins again: with the first token of all
  * and the last quarter of those that it held. */
 static const unsigned char *next_row(void) {
-  static int64_t given, cached, row, row_count; /* given: tokens, to the model */
+  static int64_t given, cached, row,
+      row_count; /* given: tokens, to the model */
   if (row == row_count) {
     if (cached == context) {
       must(kvc_session_reset(session), kvc_last_error);
@@ -214,7 +221,8 @@ static int32_t code_event(int32_t event) {
   uint32_t equal[boundary + 1];
   for (int i = 0; i <= boundary; ++i)
     equal[i] = 1;
-  behind = code(behind ? behind_byte : behind_token, behind ? 2 : 4096, event < 0);
+  behind =
+      code(behind ? behind_byte : behind_token, behind ? 2 : 4096, event < 0);
   if (behind)
     return -1 - code(equal, boundary + 1, -1 - event);
   uint64_t sum = weigh(next_row());
@@ -239,16 +247,19 @@ static void make_events(bytes *events, const char *text, int64_t size) {
   static bytes run, again;
   int64_t count, good = 0, half = size / 2;
   kvc_status status;
-  while ((status = kvc_tokenizer_encode(
-              tokenizer, text, size, 0, 0, (int32_t *)run.data,
-              (int64_t)(run.room / sizeof(int32_t)), &count)) == KVC_OUT_OF_CAPACITY)
+  while ((status = kvc_tokenizer_encode(tokenizer, text, size, 0, 0,
+                                        (int32_t *)run.data,
+                                        (int64_t)(run.room / sizeof(int32_t)),
+                                        &count)) == KVC_OUT_OF_CAPACITY)
     reserve(&run, (size_t)count * sizeof(int32_t));
   const int32_t *ids = (const int32_t *)run.data;
   while (status == KVC_OK && good < count && ids[good] < info.vocab)
     ++good;
-  if (status == KVC_OK && good == count && decode(ids, count, &again) == KVC_OK &&
-      again.size == (size_t)size && !memcmp(again.data, text, again.size)) {
-    if (events->size && number_at(events->data + events->size - 4, 4) >> 31 == 0)
+  if (status == KVC_OK && good == count &&
+      decode(ids, count, &again) == KVC_OK && again.size == (size_t)size &&
+      !memcmp(again.data, text, again.size)) {
+    if (events->size &&
+        number_at(events->data + events->size - 4, 4) >> 31 == 0)
       append_number(events, (uint64_t)(-1 - boundary), 4);
     append(events, ids, (size_t)count * sizeof(int32_t));
   } else if (size == 1) {
@@ -313,24 +324,29 @@ static bytes read_text(const char *path, const bytes *packed,
   bytes text = {0}, part = {0};
   const unsigned char *at = packed->data;
   if (packed->size < sizeof magic || memcmp(at, magic, sizeof magic))
-    die("%s: expected a file that compress wrote, but it begins otherwise", path);
+    die("%s: expected a file that compress wrote, but it begins otherwise",
+        path);
   end = at + packed->size - 4;
   if (packed->size < header_bytes + 4 ||
       crc32(at, packed->size - 4) != number_at(end, 4))
-    die("%s: expected the checksum of its bytes at the end, but they are damaged or "
-        "cut off", path);
+    die("%s: expected the checksum of its bytes at the end, but they are "
+        "damaged or "
+        "cut off",
+        path);
   if (memcmp(at += sizeof magic, info.identity, KVC_IDENTITY_BYTES))
-    die("%s: expected identity %08llx... (that of model %s), but got %08llx...: "
-        "another model, or numerics version, wrote it", path,
-        (unsigned long long)number_at(info.identity, 4), info.name,
+    die("%s: expected identity %08llx... (that of model %s), but got "
+        "%08llx...: "
+        "another model, or numerics version, wrote it",
+        path, (unsigned long long)number_at(info.identity, 4), info.name,
         (unsigned long long)number_at(at, 4));
   context = (int64_t)number_at(at += KVC_IDENTITY_BYTES, 4);
   uint64_t count = number_at(at + 4, 8);
   uint32_t checksum = (uint32_t)number_at(at + 12, 4);
   if (context < 2 || context > info.capacity)
-    die("%s: expected a context of 2 to %lld positions (the capacity of model %s), "
-        "but got %lld", path, (long long)info.capacity, info.name,
-        (long long)context);
+    die("%s: expected a context of 2 to %lld positions (the capacity of model "
+        "%s), "
+        "but got %lld",
+        path, (long long)info.capacity, info.name, (long long)context);
   next = at + 16;
   for (int i = 0; i < 8; ++i)
     shift();
@@ -350,7 +366,8 @@ static bytes read_text(const char *path, const bytes *packed,
   }
   if (crc32(text.data, text.size) != checksum)
     die("%s: expected a text with CRC-32 %08x, but got %08x: another tokenizer "
-        "wrote it", path, checksum, crc32(text.data, text.size));
+        "wrote it",
+        path, checksum, crc32(text.data, text.size));
   return text;
 }
 
@@ -375,8 +392,8 @@ static int64_t number(const char *name, const char *value, int64_t most) {
   char *stop;
   long long result = strtoll(value, &stop, 10);
   if (stop == value || *stop || result < 1 || result > most)
-    die("%s: expected a number from 1 to %lld, but got %s", name, (long long)most,
-        value);
+    die("%s: expected a number from 1 to %lld, but got %s", name,
+        (long long)most, value);
   return result;
 }
 
@@ -419,7 +436,8 @@ int main(int argc, char **argv) {
   if (path_count < 2)
     die("expected two files (see --help)");
   kvc_model_info_init(&info);
-  must(kvc_model_open(MODEL_LIBRARY(), MODEL_WEIGHTS, NULL, &model), kvc_last_error);
+  must(kvc_model_open(MODEL_LIBRARY(), MODEL_WEIGHTS, NULL, &model),
+       kvc_last_error);
   must(kvc_model_query(model, &info), kvc_last_error);
   must(kvc_tokenizer_open(MODEL_DIR, &tokenizer), kvc_tokenizer_last_error);
   read_file(paths[0], &from);

@@ -50,7 +50,8 @@ int64_t threadsOfProcess() {
 }
 
 // Logits of a prompt and of some steps behind it.
-std::vector<char> run(const CompiledModel &model, const kvc_executor *executor) {
+std::vector<char> run(const CompiledModel &model,
+                      const kvc_executor *executor) {
   constexpr int32_t text[] = {1, 5, 2, 7, 3, 0, 9, 11, 4, 4};
   constexpr int64_t prompt = 6, count = 10;
   kvc_session_params params;
@@ -74,7 +75,8 @@ std::vector<char> run(const CompiledModel &model, const kvc_executor *executor) 
   for (int64_t i = prompt; i < count; ++i) {
     chunk = {0, text + i, 1, KVC_OUTPUTS_LAST};
     regions = threads ? threads->regions : 0;
-    must(kvc_forward(session, &chunk, 1, logits.data() + i * model.rowBytes, 1));
+    must(
+        kvc_forward(session, &chunk, 1, logits.data() + i * model.rowBytes, 1));
   }
   must(kvc_session_query(session, &info));
   if (threads && info.parallel_regions != threads->regions - regions)

@@ -4,8 +4,8 @@
 // processes keep the machine busy.
 #include "compiled_model.h"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,7 +18,7 @@
 // Every request of the process for memory is counted.
 static std::atomic<int64_t> requests{0};
 
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) &&             \
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) &&     \
     !__has_feature(thread_sanitizer)
 extern "C" {
 void *__libc_malloc(size_t size);
@@ -59,8 +59,8 @@ public:
     kvc_session_params_init(&params);
     params.threads = threads;
     must(kvc_session_create(model.model, &params, &session));
-    must(kvc_sampler_create(nullptr, model.library->vocab, model.library->arithmetic,
-                            &sampler));
+    must(kvc_sampler_create(nullptr, model.library->vocab,
+                            model.library->arithmetic, &sampler));
     must(kvc_session_capacity(session, &capacity));
   }
   ~Steps() {
@@ -149,7 +149,8 @@ int load(const CompiledModel &model) {
       rates[1].push_back(two.rate());
     }
     ratio = median(rates[1]) / median(rates[0]);
-    printf("beside two busy processes: %.1f steps/s with 1 thread, %.1f with 2: %.2f\n",
+    printf("beside two busy processes: %.1f steps/s with 1 thread, %.1f with "
+           "2: %.2f\n",
            median(rates[0]), median(rates[1]), ratio);
   }
   for (pid_t child : busy) {

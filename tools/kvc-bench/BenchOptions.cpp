@@ -47,7 +47,8 @@ namespace {
 }
 
 // A sweep, ascending and each size once.
-std::vector<int64_t> sweep(const Argument &argument, int64_t least, int64_t most) {
+std::vector<int64_t> sweep(const Argument &argument, int64_t least,
+                           int64_t most) {
   if (!*argument.value)
     return {};
   std::vector<int64_t> sizes =
@@ -96,7 +97,8 @@ const Option table[] = {
      [](BenchOptions &o, const Argument &a) {
        o.checks = a.integer(1, kMost, "a number of batches above 0");
      }},
-    {"--cpu", [](BenchOptions &o, const Argument &a) { o.cpuLevel = a.text(); }},
+    {"--cpu",
+     [](BenchOptions &o, const Argument &a) { o.cpuLevel = a.text(); }},
     {"--json", [](BenchOptions &o, const Argument &a) { o.json = a.text(); }},
     {"--plot", [](BenchOptions &o, const Argument &a) { o.plot = a.text(); }},
 };

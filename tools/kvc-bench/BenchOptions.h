@@ -10,19 +10,19 @@
 struct BenchOptions {
   std::string directory;
 
-  std::vector<int64_t> prompts{32, 128, 512};  // tokens
-  std::vector<int64_t> depths{0, 512, 1024};   // cached positions before a step
-  std::vector<int64_t> batches{1, 2, 4, 8};    // sequences of a step
-  std::vector<int64_t> generate{8, 24, 48};    // tokens, with and without cache
-  std::vector<int64_t> threads;                // empty: 1 and all CPUs
+  std::vector<int64_t> prompts{32, 128, 512}; // tokens
+  std::vector<int64_t> depths{0, 512, 1024};  // cached positions before a step
+  std::vector<int64_t> batches{1, 2, 4, 8};   // sequences of a step
+  std::vector<int64_t> generate{8, 24, 48};   // tokens, with and without cache
+  std::vector<int64_t> threads;               // empty: 1 and all CPUs
   // A list that was given must fit the model; of one that wasn't, the rest is left
   // out by name.
   bool promptsGiven = false, depthsGiven = false, generateGiven = false;
 
-  int64_t steps = 32;  // of a sample of decoding
-  int64_t rounds = 5;  // samples of each measurement
-  int64_t checks = 2;  // ragged batches compared before
-  std::string cpuLevel; // empty: the best
+  int64_t steps = 32;     // of a sample of decoding
+  int64_t rounds = 5;     // samples of each measurement
+  int64_t checks = 2;     // ragged batches compared before
+  std::string cpuLevel;   // empty: the best
   std::string json, plot; // files; empty: not wanted
 };
 

@@ -44,7 +44,10 @@ struct Panel {
 std::string escape(const std::string &text) {
   std::string escaped;
   for (char c : text)
-    escaped += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+    escaped += c == '<'   ? "&lt;"
+               : c == '>' ? "&gt;"
+               : c == '&' ? "&amp;"
+                          : std::string(1, c);
   return escaped;
 }
 
@@ -67,18 +70,21 @@ class Drawing {
 public:
   explicit Drawing(FILE *file) : file(file) {}
 
-  void text(double x, double y, const char *attributes, const std::string &what) {
-    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes,
-            escape(what).c_str());
+  void text(double x, double y, const char *attributes,
+            const std::string &what) {
+    fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y,
+            attributes, escape(what).c_str());
   }
-  void line(double x1, double y1, double x2, double y2, const char *attributes) {
-    fprintf(file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1,
+  void line(double x1, double y1, double x2, double y2,
+            const char *attributes) {
+    fprintf(file,
+            "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1,
             y1, x2, y2, attributes);
   }
 
   void stroke(const std::string &path, const char *colour, bool dashed) {
-    fprintf(file, "<path d=\"%s\" class=\"line\" stroke=\"%s\"%s/>\n", path.c_str(),
-            colour, dashed ? " stroke-dasharray=\"5 4\"" : "");
+    fprintf(file, "<path d=\"%s\" class=\"line\" stroke=\"%s\"%s/>\n",
+            path.c_str(), colour, dashed ? " stroke-dasharray=\"5 4\"" : "");
   }
 
   void panel(const Panel &panel, double left, double top) {
@@ -104,7 +110,8 @@ public:
       snprintf(label, sizeof label, "%.6g", y);
       line(x0, y0 - y * scaleY, x0 + width, y0 - y * scaleY,
            y == 0 ? "class=\"axis\"" : "class=\"grid\"");
-      text(x0 - 8, y0 - y * scaleY + 4, "class=\"tick\" text-anchor=\"end\"", label);
+      text(x0 - 8, y0 - y * scaleY + 4, "class=\"tick\" text-anchor=\"end\"",
+           label);
     }
     double last = -1e9;
     for (const Line &some : panel.lines)
@@ -117,11 +124,13 @@ public:
         line(last, y0, last, y0 + 4, "class=\"axis\"");
         text(last, y0 + 18, "class=\"tick\" text-anchor=\"middle\"", label);
       }
-    text(x0 + width / 2, y0 + 38, "class=\"name\" text-anchor=\"middle\"", panel.xTitle);
+    text(x0 + width / 2, y0 + 38, "class=\"name\" text-anchor=\"middle\"",
+         panel.xTitle);
 
     double legend = x0;
     auto entry = [&](const std::string &name, const char *colour, bool dashed) {
-      stroke("M" + number(legend) + " " + number(top + 38) + "h20", colour, dashed);
+      stroke("M" + number(legend) + " " + number(top + 38) + "h20", colour,
+             dashed);
       text(legend + 26, top + 42, "class=\"name\"", name);
       legend += 6.6 * double(name.size()) + 48;
     };
@@ -162,7 +171,10 @@ void addLines(Panel &panel, const Results &results, bool dashed, bool roof,
   for (size_t i = 0; i < results.threads.size(); ++i) {
     int64_t threads = results.threads[i];
     Line line{std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
-              kColours[i % std::size(kColours)], dashed, !roof, {}};
+              kColours[i % std::size(kColours)],
+              dashed,
+              !roof,
+              {}};
     for (const Measurement &what : results.all) {
       if (what.threads != threads || !wanted(what))
         continue;
@@ -176,11 +188,14 @@ void addLines(Panel &panel, const Results &results, bool dashed, bool roof,
   }
 }
 
-std::vector<Panel> makePanels(const Results &results, const BenchOptions &options) {
+std::vector<Panel> makePanels(const Results &results,
+                              const BenchOptions &options) {
   auto rate = [](const Measurement &what, double seconds) {
     return double(what.batch) / seconds;
   };
-  auto milliseconds = [](const Measurement &, double seconds) { return 1e3 * seconds; };
+  auto milliseconds = [](const Measurement &, double seconds) {
+    return 1e3 * seconds;
+  };
   int64_t firstBatch = options.batches.empty() ? 0 : options.batches.front();
   int64_t firstDepth = 0;
   for (const Measurement &what : results.all)
@@ -188,7 +203,9 @@ std::vector<Panel> makePanels(const Results &results, const BenchOptions &option
       firstDepth = what.depth;
       break;
     }
-  auto isFirst = [](const Measurement &what) { return what.kind == Kind::firstToken; };
+  auto isFirst = [](const Measurement &what) {
+    return what.kind == Kind::firstToken;
+  };
   auto isDepth = [=](const Measurement &what) {
     return what.kind == Kind::decode && what.batch == firstBatch;
   };
@@ -199,24 +216,39 @@ std::vector<Panel> makePanels(const Results &results, const BenchOptions &option
   auto batch = [](const Measurement &what) { return what.batch; };
   auto tokens = [](const Measurement &what) { return what.tokens; };
 
-  Panel first{"Time to the first token, ms", "tokens of the prompt", "", "", {}};
-  addLines(first, results, false, false, isFirst,
-           [](const Measurement &what) { return what.prompt; }, milliseconds);
+  Panel first{
+      "Time to the first token, ms", "tokens of the prompt", "", "", {}};
+  addLines(
+      first, results, false, false, isFirst,
+      [](const Measurement &what) { return what.prompt; }, milliseconds);
   Panel depths{"Tokens a second, batch " + std::to_string(firstBatch),
-               "cached positions", "", "roof: reading the same bytes", {}};
+               "cached positions",
+               "",
+               "roof: reading the same bytes",
+               {}};
   addLines(depths, results, false, false, isDepth, depth, rate);
   addLines(depths, results, true, true, isDepth, depth, rate);
-  Panel batches{"Tokens a second of all sequences, depth " + std::to_string(firstDepth),
-                "sequences", "", "", {}};
+  Panel batches{"Tokens a second of all sequences, depth " +
+                    std::to_string(firstDepth),
+                "sequences",
+                "",
+                "",
+                {}};
   addLines(batches, results, false, false, isBatch, batch, rate);
-  Panel cache{"Tokens behind a prompt of " + std::to_string(kGeneratePrompt) + ", ms",
-              "tokens", "cached", "whole prefix", {}};
-  addLines(cache, results, false, false,
-           [](const Measurement &what) { return what.kind == Kind::cached; }, tokens,
-           milliseconds);
-  addLines(cache, results, true, false,
-           [](const Measurement &what) { return what.kind == Kind::uncached; }, tokens,
-           milliseconds);
+  Panel cache{"Tokens behind a prompt of " + std::to_string(kGeneratePrompt) +
+                  ", ms",
+              "tokens",
+              "cached",
+              "whole prefix",
+              {}};
+  addLines(
+      cache, results, false, false,
+      [](const Measurement &what) { return what.kind == Kind::cached; }, tokens,
+      milliseconds);
+  addLines(
+      cache, results, true, false,
+      [](const Measurement &what) { return what.kind == Kind::uncached; },
+      tokens, milliseconds);
   std::vector<Panel> panels;
   for (Panel &panel : std::vector<Panel>{first, depths, batches, cache})
     if (!panel.lines.empty())
@@ -235,7 +267,8 @@ void writePlot(const Results &results, const BenchOptions &options) {
   double height = kHeader + kHeight * double((panels.size() + 1) / 2) + 24;
   fprintf(file,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-          "width=\"%.0f\" height=\"%.0f\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+          "width=\"%.0f\" height=\"%.0f\" font-family=\"Helvetica, Arial, "
+          "sans-serif\">\n"
           "<style>\n"
           ".title { font-size: 15px; font-weight: bold; fill: #222 }\n"
           ".name { font-size: 12px; fill: #444 }\n"
@@ -247,13 +280,15 @@ void writePlot(const Results &results, const BenchOptions &options) {
           "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
           width, height, width, height);
   Drawing drawing(file);
-  drawing.text(kLeft, 30, "class=\"title\" style=\"font-size: 19px\"", results.info.name);
+  drawing.text(kLeft, 30, "class=\"title\" style=\"font-size: 19px\"",
+               results.info.name);
   drawing.text(kLeft, 50, "class=\"name\"",
                machineName() + ", CPU level " + results.level + ", " +
                    std::to_string(options.rounds) +
                    " rounds; dots are samples, lines medians");
   for (size_t i = 0; i < panels.size(); ++i)
-    drawing.panel(panels[i], kWidth * double(i % 2), kHeader + kHeight * double(i / 2));
+    drawing.panel(panels[i], kWidth * double(i % 2),
+                  kHeader + kHeight * double(i / 2));
   fputs("</svg>\n", file);
   bool failed = ferror(file);
   if (fclose(file) != 0 || failed)

@@ -15,8 +15,10 @@
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr int64_t kPiece = 1 << 20; // bytes that a thread claims at once, at most
-constexpr int64_t kLeast = 64 << 20; // bytes of a measurement: fewer are read again
+constexpr int64_t kPiece = 1
+                           << 20; // bytes that a thread claims at once, at most
+constexpr int64_t kLeast =
+    64 << 20; // bytes of a measurement: fewer are read again
 
 std::atomic<int64_t> sink; // so that nothing measured is left out as unused
 
@@ -45,11 +47,13 @@ double together(int64_t threads, const std::function<void()> &work) {
 
 // Four streams side by side, two lines of each at a time: on the machines at hand
 // none of one to sixteen, with prefetches or without, read faster.
-__attribute__((target("avx2"))) int64_t readPiece(const char *from, int64_t size) {
+__attribute__((target("avx2"))) int64_t readPiece(const char *from,
+                                                  int64_t size) {
   constexpr int64_t streams = 4, block = 2 * kLine;
   int64_t each = size / (streams * block) * block;
   __m256i sums[streams] = {};
-  auto add = [&](int64_t stream, const char *line) __attribute__((target("avx2"))) {
+  auto add = [&](int64_t stream, const char *line)
+      __attribute__((target("avx2"))) {
     auto *halves = reinterpret_cast<const __m256i *>(line);
     sums[stream] = _mm256_xor_si256(
         sums[stream], _mm256_xor_si256(_mm256_load_si256(halves),
@@ -127,7 +131,8 @@ Bytes Bytes::memory(int64_t size) {
   void *mapped = mmap(nullptr, size_t(size), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
-    die("no memory for a cache of %lld bytes to read", static_cast<long long>(size));
+    die("no memory for a cache of %lld bytes to read",
+        static_cast<long long>(size));
   madvise(mapped, size_t(size), MADV_HUGEPAGE);
   memset(mapped, 1, size_t(size));
   return Bytes(mapped, size);
@@ -156,6 +161,7 @@ double readSeconds(const std::vector<Span> &spans, int64_t threads) {
 }
 
 double fmaRate(bool wide, int64_t threads) {
-  double seconds = together(threads, [&] { sink ^= wide ? fmaWide() : fmaNarrow(); });
+  double seconds =
+      together(threads, [&] { sink ^= wide ? fmaWide() : fmaNarrow(); });
   return 2.0 * (wide ? 16 : 8) * double(kChains * kTurns * threads) / seconds;
 }

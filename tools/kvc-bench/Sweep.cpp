@@ -31,7 +31,8 @@ std::vector<int64_t> fitting(const std::vector<int64_t> &sizes, bool given,
     if (size <= room) {
       fit.push_back(size);
     } else if (given) {
-      die("%s: expected at most %lld, which fit the capacity of %lld positions, but "
+      die("%s: expected at most %lld, which fit the capacity of %lld "
+          "positions, but "
           "got %lld",
           name, static_cast<long long>(room),
           static_cast<long long>(results.info.capacity),
@@ -101,7 +102,8 @@ public:
     return now() - begin;
   }
 
-  void decode(const Measurement &what, int64_t steps, std::vector<double> &seconds) {
+  void decode(const Measurement &what, int64_t steps,
+              std::vector<double> &seconds) {
     std::vector<kvc_chunk> chunks;
     for (int64_t s = 0; s < what.batch; ++s) {
       must(kvc_sequence_fork(session, batch, s));
@@ -143,8 +145,8 @@ public:
   const int64_t threads;
 
 private:
-  void forward(int64_t sequence, int64_t first, int64_t count, kvc_outputs outputs,
-               const int32_t *tokens = nullptr) {
+  void forward(int64_t sequence, int64_t first, int64_t count,
+               kvc_outputs outputs, const int32_t *tokens = nullptr) {
     kvc_chunk chunk = {sequence, (tokens ? tokens : text.data()) + first, count,
                        outputs};
     must(kvc_forward(session, &chunk, 1, logits.data(),
@@ -152,7 +154,8 @@ private:
   }
   void sample(int64_t rows) {
     for (int64_t row = 0; row < rows; ++row)
-      must(kvc_sampler_sample(sampler, logits.data() + row * rowBytes, &next[row]));
+      must(kvc_sampler_sample(sampler, logits.data() + row * rowBytes,
+                              &next[row]));
   }
 
   const int64_t batch;
@@ -189,8 +192,8 @@ Results measure(const kvc_model *model, const std::string &weightsPath,
     if (state.threads > 1)
       results.threads.push_back(state.threads);
   }
-  std::vector<int64_t> prompts =
-      fitting(options.prompts, options.promptsGiven, info.capacity, "--prompt", results);
+  std::vector<int64_t> prompts = fitting(options.prompts, options.promptsGiven,
+                                         info.capacity, "--prompt", results);
   std::vector<int64_t> depths =
       fitting(options.depths, options.depthsGiven,
               info.capacity - options.steps - 1, "--depth", results);
@@ -246,7 +249,8 @@ Results measure(const kvc_model *model, const std::string &weightsPath,
   for (int64_t round = 0; round <= options.rounds; ++round) {
     for (size_t i = 0; i < benches.size(); ++i) {
       Peak &peak = results.peaks[i];
-      double seconds = readSeconds({{weights.begin, weights.size}}, peak.threads);
+      double seconds =
+          readSeconds({{weights.begin, weights.size}}, peak.threads);
       double rate = fmaRate(wide, peak.threads);
       if (round) {
         peak.read.push_back(double(weights.size) / seconds);
@@ -259,9 +263,10 @@ Results measure(const kvc_model *model, const std::string &weightsPath,
                     static_cast<long long>(round),
                     static_cast<long long>(options.rounds), i + 1,
                     results.all.size());
-      auto bench = std::find_if(benches.begin(), benches.end(), [&](const auto &some) {
-        return some->threads == what.threads;
-      });
+      auto bench =
+          std::find_if(benches.begin(), benches.end(), [&](const auto &some) {
+            return some->threads == what.threads;
+          });
       std::vector<double> seconds;
       double roof = 0;
       switch (what.kind) {
@@ -275,12 +280,15 @@ Results measure(const kvc_model *model, const std::string &weightsPath,
         (*bench)->decode(what, options.steps, seconds);
         break;
       case Kind::cached:
-        seconds = {(*bench)->generate(what.prompt, what.tokens, true, withCache)};
+        seconds = {
+            (*bench)->generate(what.prompt, what.tokens, true, withCache)};
         break;
       case Kind::uncached:
-        seconds = {(*bench)->generate(what.prompt, what.tokens, false, without)};
+        seconds = {
+            (*bench)->generate(what.prompt, what.tokens, false, without)};
         if (withCache != without)
-          die("expected the same %lld tokens with and without the cache, but they "
+          die("expected the same %lld tokens with and without the cache, but "
+              "they "
               "differ",
               static_cast<long long>(what.tokens));
         break;

@@ -13,9 +13,9 @@
 // What is measured; the sizes that don't apply are 0.
 enum class Kind {
   firstToken, // an empty sequence is given `prompt` tokens, and the next is chosen
-  decode,     // one more token for each of `batch` sequences of `depth` positions
-  cached,     // `tokens` behind a prompt, each forwarded once
-  uncached,   // the same, with the whole prefix forwarded again for each
+  decode,   // one more token for each of `batch` sequences of `depth` positions
+  cached,   // `tokens` behind a prompt, each forwarded once
+  uncached, // the same, with the whole prefix forwarded again for each
 };
 
 struct Measurement {
@@ -38,8 +38,8 @@ struct Peak {
 
 struct Results {
   kvc_model_info info;
-  std::string level;               // CPU level
-  std::vector<int64_t> threads;    // that were measured
+  std::string level;            // CPU level
+  std::vector<int64_t> threads; // that were measured
   std::vector<Measurement> all;
   std::vector<Peak> peaks;
   std::vector<std::string> leftOut; // sizes that the model's capacity is below

@@ -39,7 +39,8 @@ void printSamples(const std::vector<double> &samples) {
 }
 
 template <typename Function>
-void printAll(const Results &results, Kind kind, const char *title, Function print) {
+void printAll(const Results &results, Kind kind, const char *title,
+              Function print) {
   bool first = true;
   for (const Measurement &what : results.all) {
     if (what.kind != kind)
@@ -56,44 +57,50 @@ void printAll(const Results &results, Kind kind, const char *title, Function pri
 
 void printTable(const Results &results, const BenchOptions &options) {
   const kvc_model_info &info = results.info;
-  printf("%s %.8s: %lld layers of width %lld, vocabulary %lld, weights %.1f MB, cache "
+  printf("%s %.8s: %lld layers of width %lld, vocabulary %lld, weights %.1f "
+         "MB, cache "
          "%lld bytes a position, %s\n",
-         info.name, identityOf(info).c_str(), wide(info.layers), wide(info.width),
-         wide(info.vocab), double(info.weights_bytes) / 1e6,
+         info.name, identityOf(info).c_str(), wide(info.layers),
+         wide(info.width), wide(info.vocab), double(info.weights_bytes) / 1e6,
          wide(info.cache_bytes_per_position), info.layout);
-  printf("%s, CPU level %s; medians of %lld rounds, with the least and the most\n",
-         machineName().c_str(), results.level.c_str(), wide(options.rounds));
+  printf(
+      "%s, CPU level %s; medians of %lld rounds, with the least and the most\n",
+      machineName().c_str(), results.level.c_str(), wide(options.rounds));
   for (const std::string &size : results.leftOut)
     printf("left out, since the capacity is %lld positions: %s\n",
            wide(info.capacity), size.c_str());
 
-  puts("\nThis machine: reading the weight file, and fused multiply-adds of f32\n"
+  puts("\nThis machine: reading the weight file, and fused multiply-adds of "
+       "f32\n"
        "threads     GB/s  (least - most)        GFLOP/s  (least - most)");
   for (const Peak &peak : results.peaks)
-    printf("%7lld %8.1f  (%.1f - %.1f) %12.0f  (%.0f - %.0f)\n", wide(peak.threads),
-           median(peak.read) / 1e9, least(peak.read) / 1e9, most(peak.read) / 1e9,
-           median(peak.fma) / 1e9, least(peak.fma) / 1e9, most(peak.fma) / 1e9);
+    printf("%7lld %8.1f  (%.1f - %.1f) %12.0f  (%.0f - %.0f)\n",
+           wide(peak.threads), median(peak.read) / 1e9, least(peak.read) / 1e9,
+           most(peak.read) / 1e9, median(peak.fma) / 1e9, least(peak.fma) / 1e9,
+           most(peak.fma) / 1e9);
 
   printAll(results, Kind::firstToken,
            "Time to the first token\n"
            "threads  prompt   tokens/s          ms  (least - most)",
            [](const Measurement &what) {
-             printf("%7lld %7lld %10.1f  ", wide(what.threads), wide(what.prompt),
+             printf("%7lld %7lld %10.1f  ", wide(what.threads),
+                    wide(what.prompt),
                     double(what.prompt) / median(what.seconds));
              printSamples(what.seconds);
            });
-  printAll(results, Kind::decode,
-           "A step of decoding; of the roof: the time in which as many threads read "
-           "the weight file and the cache, over the step's\n"
-           "threads   depth   batch   tokens/s   of the roof          ms  (least - "
-           "most)",
-           [](const Measurement &what) {
-             printf("%7lld %7lld %7lld %10.1f %13.2f  ", wide(what.threads),
-                    wide(what.depth), wide(what.batch),
-                    double(what.batch) / median(what.seconds),
-                    median(what.roof) / median(what.seconds));
-             printSamples(what.seconds);
-           });
+  printAll(
+      results, Kind::decode,
+      "A step of decoding; of the roof: the time in which as many threads read "
+      "the weight file and the cache, over the step's\n"
+      "threads   depth   batch   tokens/s   of the roof          ms  (least - "
+      "most)",
+      [](const Measurement &what) {
+        printf("%7lld %7lld %7lld %10.1f %13.2f  ", wide(what.threads),
+               wide(what.depth), wide(what.batch),
+               double(what.batch) / median(what.seconds),
+               median(what.roof) / median(what.seconds));
+        printSamples(what.seconds);
+      });
   const Measurement *cached = nullptr;
   bool first = true;
   for (const Measurement &what : results.all) {
@@ -102,9 +109,11 @@ void printTable(const Results &results, const BenchOptions &options) {
     if (what.kind != Kind::uncached)
       continue;
     if (first)
-      printf("\nTokens behind a prompt of %lld: with the cache, and the whole prefix "
+      printf("\nTokens behind a prompt of %lld: with the cache, and the whole "
+             "prefix "
              "again for each\n"
-             "threads  tokens   cached ms  (least - most)   whole ms  (least - most)   "
+             "threads  tokens   cached ms  (least - most)   whole ms  (least - "
+             "most)   "
              "whole/cached\n",
              wide(kGeneratePrompt));
     first = false;

@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
   Progress progress;
   Library library = loadLibrary(options.directory);
   kvc_model *model = nullptr;
-  must(kvc_model_open(library.library, library.weightsPath.c_str(), nullptr, &model));
+  must(kvc_model_open(library.library, library.weightsPath.c_str(), nullptr,
+                      &model));
   Options check;
   check.equivalence = options.checks;
   if (!checkEquivalence(library.library, model, check, progress))
