@@ -49,7 +49,7 @@ public:
             kParts, llvm::divideCeil(cache.type.getCapacity(), kSplit))),
         lowest(-std::numeric_limits<double>::infinity()) {
     int64_t wide = b.arithmetic.getIntOrFloatBitWidth() / 32;
-    tile = {std::max<int64_t>(1, shape.rows / wide), shape.panels};
+    tile = {std::max<int64_t>(1, shape.rows / wide), shape.groups};
     block = std::max<int64_t>(1, std::min(kRows, kRowElements / width) / group);
   }
 
@@ -367,11 +367,11 @@ void Attention::emitTile(Value at, Value token, Value count) {
         Value rows = b.mul(count, group);
         isAlone = false;
         forRows(rows, [&](Value row) {
-          scoreTile(at, row, tile.rows, tile.panels);
+          scoreTile(at, row, tile.rows, tile.groups);
         });
         b.forLoop("row", b.index(0), rows, 1, [&](Value row) { weighRow(row); });
         forRows(rows, [&](Value row) {
-          sumValues(at, row, tile.rows, tile.panels, at, behind);
+          sumValues(at, row, tile.rows, tile.groups, at, behind);
         });
       },
       [&] {
@@ -382,7 +382,7 @@ void Attention::emitTile(Value at, Value token, Value count) {
           b.ifThen(isSeen, [&] {
             // As many panels as make the tile's sums fill the registers.
             auto panels = [&](int64_t rows) {
-              int64_t sums = tile.rows * tile.panels;
+              int64_t sums = tile.rows * tile.groups;
               return 4 * rows <= sums ? 4 : 2 * rows <= sums ? 2 : 1;
             };
             isAlone = true;

@@ -241,7 +241,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
                    o.getWindow(),
-                   allocate(b, o.getResult(), o.getQueries()), tile);
+                   allocate(b, o.getResult(), o.getQueries()), target.tile);
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
