@@ -19,7 +19,7 @@ static const TargetDescription kLevels[] = {
     {"x86-64-v4-vnni", "x86-64-v4", "", "avx512_vnni " KVC_V4_FEATURES,
      "+avx512vnni", {512, true, {14, 2}, {7, 2}}},
     {"x86-64-v4", "x86-64-v4", "", KVC_V4_FEATURES, "",
-     {512, false, {14, 2}, {7, 2}}},
+     {512, false, {14, 2}, {10, 1}}},
     {"x86-64-v3", "x86-64-v3", "", KVC_V3_FEATURES, "",
      {256, false, {6, 1}, {4, 1}}},
 };

@@ -24,6 +24,8 @@ struct LinearTarget {
   // (28). Measured forms: docs/pipeline.md.
   TileShape tile;
   // In bytes, whose integers stand beside the sums: 7x32 are 14 registers of each.
+  // Without dot products what takes a sign needs registers, too: 10x16 and 4x16
+  // were the fastest on a Zen 5.
   TileShape integerTile;
 };
 
