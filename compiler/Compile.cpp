@@ -216,7 +216,9 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
     library.workspaceBytes = std::max(
         library.workspaceBytes,
         forward->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttr).getInt());
-    if (failed(runPasses(*lowered, buildLLVMPipeline)))
+    if (failed(runPasses(*lowered, [&](OpPassManager &pm) {
+          buildLLVMPipeline(pm, target);
+        })))
       return failure();
   }
   LevelCode code;
@@ -403,7 +405,7 @@ LogicalResult Compilation::run() {
     return emitText([&](OpPassManager &pm) {
       buildKernelPipeline(pm, targetsOfModule().front());
       if (options.stage == Stage::LLVM)
-        buildLLVMPipeline(pm);
+        buildLLVMPipeline(pm, options.targets.front());
     });
   case Stage::Asm: {
     auto code = compileLevel(targetsOfModule().front(), /*assembly=*/true);

@@ -244,14 +244,17 @@ def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
 def ExpandMath : Pass<"kvc-expand-math"> {
   let summary = "one polynomial for each function, the same on every CPU";
   let description = [{
-    Replaces `math.exp`, `math.exp2`, `math.tanh`, `math.erfc`, `math.sin`, `math.cos` on f32 and f64, scalars and
-    vectors, by arithmetic that gives the same bits everywhere; no call of libm
-    remains. Conversions to and from bf16 become integer arithmetic, since
+    Replaces `math.exp`, `math.exp2`, `math.tanh`, `math.erfc`, `math.sin`,
+    `math.cos` on f32 and f64, scalars and vectors, by arithmetic that gives the
+    same bits everywhere; no call of libm remains. Conversions to and from bf16 become integer arithmetic, since
     instructions differ in how they treat denormals, and code generation without
     such instructions calls libgcc.
   }];
+  let options = [Option<"scalef", "scalef", "bool", "false",
+      "end an exponential of 16 f32 by AVX-512's vscalefps, which gives the same bits">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
-    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 #endif // KVC_PASSES

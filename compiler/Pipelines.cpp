@@ -50,9 +50,12 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   pm.addPass(createPlanWorkspace(workspace));
 }
 
-void kvc::buildLLVMPipeline(OpPassManager &pm) {
+void kvc::buildLLVMPipeline(OpPassManager &pm,
+                            const TargetDescription &target) {
   pm.addPass(createOutlineParallel());
-  pm.addPass(createExpandMath());
+  ExpandMathOptions math;
+  math.scalef = target.linear.vectorBits == 512; // AVX-512
+  pm.addPass(createExpandMath(math));
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createLoopInvariantCodeMotionPass());

@@ -9,6 +9,7 @@
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -28,12 +29,13 @@ namespace {
 
 // Arithmetic on scalars or vectors like `example`, of f32 or f64.
 struct FloatBuilder : ImplicitLocOpBuilder {
-  FloatBuilder(Location loc, OpBuilder &builder, Type type)
+  FloatBuilder(Location loc, OpBuilder &builder, Type type, bool scalef)
       : ImplicitLocOpBuilder(loc, builder), type(type),
-        wide(getElementTypeOrSelf(type).isF64()) {}
+        wide(getElementTypeOrSelf(type).isF64()), scalef(scalef) {}
 
   const Type type;
-  const bool wide; // f64
+  const bool wide;   // f64
+  const bool scalef; // the machine has vscalefps
 
   Type integerType() {
     Type element = wide ? getI64Type() : getI32Type();
@@ -107,6 +109,7 @@ struct FloatBuilder : ImplicitLocOpBuilder {
 
 // The argument of a power of two, cut for it: 2^n 2^r, |r| <= 1/2.
 struct Power {
+  Value n;        // as a float
   Value exponent; // its last bits are those of n + the bias that was asked for
   Value r;
 };
@@ -114,7 +117,7 @@ struct Power {
 // 2^x, whose r is exact.
 Power cutPower(FloatBuilder &b, Value x, int64_t bias) {
   auto [n, exponent] = b.nearest(x, 1.0, bias);
-  return {exponent, b.sub(x, n)};
+  return {n, exponent, b.sub(x, n)};
 }
 
 // e^(x * scale) = 2^(x * scale * log2 e), with log2 e in two parts, the first in the
@@ -124,7 +127,7 @@ Power cutNaturalPower(FloatBuilder &b, Value x, int64_t bias, double scale = 1.0
   double low = scale * (b.wide ? 0x1.777d0ffda0d24p-56 : 0x1.4ae0bf85ddf44p-26);
   auto [n, exponent] = b.nearest(x, high, bias);
   Value r = b.fma(x, b.number(high), arith::NegFOp::create(b, n));
-  return {exponent, b.fma(x, b.number(low), r)};
+  return {n, exponent, b.fma(x, b.number(low), r)};
 }
 
 // The polynomial of 2^r, from the constant up, which is 1.
@@ -137,12 +140,21 @@ SmallVector<double> powerSeries(FloatBuilder &b) {
   return taylor;
 }
 
-// 2^n 2^r for an exponent n + 2 * bias of the type. 2^n is applied in two halves, of
-// which only the last multiplication rounds, so that results are right down to the
-// denormals and up to infinity:
+// 2^n 2^r for an exponent n + 2 * bias of the type, rounded once, so that results are
+// right down to the denormals and up to infinity. AVX-512 has an instruction for it;
+// elsewhere 2^n is applied in two halves, of which only the last multiplication
+// rounds:
 //   n + 2 * bias = (h + bias) + (n - h + bias),  h = floor(n / 2).
 Value raise(FloatBuilder &b, Power power) {
   Value p = b.polynomial(power.r, powerSeries(b));
+  if (b.scalef && b.type == VectorType::get({16}, b.getF32Type())) {
+    Value all = arith::ConstantOp::create(b, b.getI16IntegerAttr(-1));
+    Value nearestEven = arith::ConstantOp::create(b, b.getI32IntegerAttr(4)); // as it is
+    return LLVM::CallIntrinsicOp::create(
+               b, b.type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+               ValueRange{p, power.n, p, all, nearestEven})
+        .getResult(0);
+  }
   Value half = arith::ShRUIOp::create(b, power.exponent, b.integer(1));
   Value rest = arith::SubIOp::create(b, power.exponent, half);
   return b.mul(b.mul(p, b.withExponent(half)), b.withExponent(rest));
@@ -223,22 +235,26 @@ Value expandSine(FloatBuilder &b, Value x, bool cosine) {
   return b.fromBits(arith::XOrIOp::create(b, b.bits(chosen), sign));
 }
 
+Value expandSin(FloatBuilder &b, Value x) { return expandSine(b, x, false); }
+Value expandCos(FloatBuilder &b, Value x) { return expandSine(b, x, true); }
+
 // Replaces one math op by what `expand` writes.
 template <typename Op>
 struct Expand : OpRewritePattern<Op> {
   using Function = Value (*)(FloatBuilder &, Value);
-  Expand(MLIRContext *context, Function expand)
-      : OpRewritePattern<Op>(context), expand(expand) {}
+  Expand(MLIRContext *context, Function expand, bool scalef)
+      : OpRewritePattern<Op>(context), expand(expand), scalef(scalef) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     Type element = getElementTypeOrSelf(op.getType());
     bool sine = std::is_same_v<Op, math::SinOp> || std::is_same_v<Op, math::CosOp>;
     if (!element.isF64() && (sine || !element.isF32()))
       return rewriter.notifyMatchFailure(op, "no expansion for this type");
-    FloatBuilder b(op.getLoc(), rewriter, op.getType());
+    FloatBuilder b(op.getLoc(), rewriter, op.getType(), scalef);
     rewriter.replaceOp(op, expand(b, op.getOperand()));
     return success();
   }
   Function expand;
+  bool scalef;
 };
 
 // bf16 to f64 goes through f32, which upstream's patterns know.
@@ -259,20 +275,16 @@ struct ExpandLongExtension : OpRewritePattern<arith::ExtFOp> {
 };
 
 struct ExpandMath : kvc::impl::ExpandMathBase<ExpandMath> {
+  using ExpandMathBase::ExpandMathBase;
   void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    patterns.add<Expand<math::ExpOp>>(&getContext(), expandExp);
-    patterns.add<Expand<math::Exp2Op>>(&getContext(), expandExp2);
-    patterns.add<Expand<math::TanhOp>>(&getContext(), expandTanh);
-    patterns.add<Expand<math::ErfcOp>>(&getContext(), expandErfc);
-    patterns.add<Expand<math::SinOp>>(
-        &getContext(), +[](FloatBuilder &b, Value x) {
-          return expandSine(b, x, /*cosine=*/false);
-        });
-    patterns.add<Expand<math::CosOp>>(
-        &getContext(), +[](FloatBuilder &b, Value x) {
-          return expandSine(b, x, /*cosine=*/true);
-        });
+    MLIRContext *context = &getContext();
+    RewritePatternSet patterns(context);
+    patterns.add<Expand<math::ExpOp>>(context, expandExp, scalef);
+    patterns.add<Expand<math::Exp2Op>>(context, expandExp2, scalef);
+    patterns.add<Expand<math::TanhOp>>(context, expandTanh, scalef);
+    patterns.add<Expand<math::ErfcOp>>(context, expandErfc, scalef);
+    patterns.add<Expand<math::SinOp>>(context, expandSin, scalef);
+    patterns.add<Expand<math::CosOp>>(context, expandCos, scalef);
     patterns.add<ExpandLongExtension>(&getContext());
     arith::populateExpandBFloat16Patterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

@@ -1,6 +1,7 @@
 // RUN: kvc-opt %s --kvc-expand-math -o %t
 // RUN: FileCheck %s --input-file=%t
 // RUN: FileCheck %s --input-file=%t --check-prefix=BFLOAT
+// RUN: kvc-opt %s --kvc-expand-math=scalef | FileCheck %s --check-prefix=SCALEF
 // Numbers: expand-math.test.
 
 // Only arithmetic is left, multiply-adds that are fused by name, and the same for
@@ -20,6 +21,14 @@ func.func @exp_lanes(%x: vector<16xf64>) -> vector<16xf64> {
   %y = math.exp %x : vector<16xf64>
   return %y : vector<16xf64>
 }
+
+// 16 of f32 alone end in the instruction.
+// SCALEF-LABEL: func.func @exp_f32
+// SCALEF-NOT: scalef
+// SCALEF-LABEL: func.func @exp2
+// SCALEF: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+// SCALEF-NOT: arith.mulf
+// SCALEF-LABEL: func.func @tanh
 
 // A power of two's argument is its own reduction: no product before the polynomial.
 // CHECK-LABEL: func.func @exp2
