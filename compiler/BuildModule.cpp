@@ -397,10 +397,13 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   auto chosen = [&](StringRef option, StringRef name,
                     bool mayHaveBlocks) -> llvm::Expected<const Storage *> {
     const Storage *storage = Storage::named(name);
-    if (!storage || (storage->quants && !mayHaveBlocks)) {
+    auto isChoice = [&](const Storage *one) {
+      return one && (!one->quants || (mayHaveBlocks && one->encodes()));
+    };
+    if (!isChoice(storage)) {
       std::vector<StringRef> names;
       for (const Storage *other : Storage::all())
-        if (!other->quants || mayHaveBlocks)
+        if (isChoice(other))
           names.push_back(other->name);
       return invalidOption("--" + option + ": expected one of " +
                            llvm::join(names, ", ") + ", but got " + name);

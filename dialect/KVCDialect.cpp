@@ -58,7 +58,9 @@ Type kvc::typeOf(MLIRContext *context, const Storage &storage) {
   for (Type type : {Type(Float64Type::get(context)), Type(Float32Type::get(context)),
                     Type(Float16Type::get(context)), Type(BFloat16Type::get(context)),
                     Type(Q8_0Type::get(context)), Type(Q4_0Type::get(context)),
-                    Type(Q4_1Type::get(context))})
+                    Type(Q4_1Type::get(context)), Type(Q5_0Type::get(context)),
+                    Type(Q5_1Type::get(context)), Type(Q4_KType::get(context)),
+                    Type(Q5_KType::get(context)), Type(Q6_KType::get(context))})
     if (storageOf(type) == &storage)
       return type;
   llvm_unreachable("each storage has a type");

@@ -62,7 +62,7 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     - C1: the shape is static, of extents above 0, of rank 1 or 2 after the axis
       of layers if any.
     - C2: the element type is a storage: f64, f32, f16, bf16, or one of blocks
-      (`!kvc.q8_0`, `!kvc.q4_0`, `!kvc.q4_1`).
+      (`!kvc.q8_0`, `!kvc.q4_k`, ...).
     - C3: `transposed` needs a matrix.
     - C4: `paired_heads` is above 0 and even, and divides the rows.
     - C5: the source has `{}` once at most.

@@ -78,7 +78,7 @@ class KVC_BlockType<string name, string typeMnemonic>
     : TypeDef<KVC_Dialect, name, [DeclareTypeInterfaceMethods<KVC_WeightStorage>]> {
   let mnemonic = typeMnemonic;
   let description = [{
-    32 consecutive numbers of a row, as small integers with an f16 scale that they
+    32 or 256 consecutive numbers of a row, as small integers with scales that they
     share; see dialect/storage.
   }];
   let extraClassDefinition = "const ::kvc::Storage &$cppClass::getStorage() const { return ::kvc::"
@@ -92,6 +92,21 @@ def KVC_Q4_0Type : KVC_BlockType<"Q4_0", "q4_0"> {
 }
 def KVC_Q4_1Type : KVC_BlockType<"Q4_1", "q4_1"> {
   let summary = "blocks of nibbles: scale * q + minimum, an f16 too";
+}
+def KVC_Q5_0Type : KVC_BlockType<"Q5_0", "q5_0"> {
+  let summary = "blocks of 5 bits: scale * (q - 16)";
+}
+def KVC_Q5_1Type : KVC_BlockType<"Q5_1", "q5_1"> {
+  let summary = "blocks of 5 bits: scale * q + minimum";
+}
+def KVC_Q4_KType : KVC_BlockType<"Q4_K", "q4_k"> {
+  let summary = "blocks of 8 times 32 nibbles, with scales and minima of 6 bits";
+}
+def KVC_Q5_KType : KVC_BlockType<"Q5_K", "q5_k"> {
+  let summary = "blocks of 8 times 32 5 bits, with scales and minima of 6 bits";
+}
+def KVC_Q6_KType : KVC_BlockType<"Q6_K", "q6_k"> {
+  let summary = "blocks of 16 times 16 6 bits, with scales of 8 bits";
 }
 
 def KVC_Activation : I32EnumAttr<"Activation", "an activation function", [

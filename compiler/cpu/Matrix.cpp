@@ -46,8 +46,10 @@ Value Matrix::lanes(KernelBuilder &b, Value group, Value k) const {
   if (!storage->quants)
     return b.loadLanes(view, {group, k, b.index(0)});
   const Quants &quants = *storage->quants;
+  BlockLayout layout = storage->blockLayout(storage->panel);
   auto words = VectorType::get({kLanes}, b.getI32Type());
-  auto word = [&](int64_t value) -> Value {
+  auto floats = VectorType::get({kLanes}, b.getF32Type());
+  auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(
         b, DenseElementsAttr::get(words, b.getI32IntegerAttr(value)));
   };
@@ -56,39 +58,69 @@ Value Matrix::lanes(KernelBuilder &b, Value group, Value k) const {
   int64_t groups = storage->panel / kLanes;
   Value panel = b.divFloor(group, groups);
   Value lane = b.mul(b.rem(group, groups), kLanes);
-  Value block = b.mul(b.divFloor(k, storage->elements),
-                      storage->panel * storage->bytes);
-  Value element = b.rem(k, storage->elements);
-  Value halves = b.add(block, b.mul(lane, 2));
+  Value block = b.mul(b.divFloor(k, storage->elements), layout.bytes);
+  Value inBlock = b.rem(k, storage->elements);
+  // `perLane` bytes a lane at `offset` and `more` of the block.
+  auto load = [&](int64_t offset, Value more, int64_t perLane, Type element) {
+    Value at = b.add(b.add(b.add(block, offset), more), b.mul(lane, perLane));
+    return loadBytes(b, view, panel, at, perLane * kLanes, element);
+  };
   auto half = [&](int64_t offset) {
-    return b.convert(loadBytes(b, view, panel, b.add(halves, offset),
-                               2 * kLanes, b.getF16Type()),
-                     b.getF32Type());
+    return b.convert(load(offset, b.index(0), 2, b.getF16Type()), b.getF32Type());
+  };
+  // The lowest bits of `value` without `shift` bits.
+  auto bits = [&](Value value, Value shift, int64_t mask) -> Value {
+    Value shifts = vector::BroadcastOp::create(
+        b, words, arith::IndexCastOp::create(b, b.getI32Type(), shift));
+    return arith::AndIOp::create(b, arith::ShRUIOp::create(b, value, shifts),
+                                 constant(mask));
   };
 
-  // Four consecutive elements of a row are a word; a nibble's row of words holds
-  // the elements of the first half below those of the second.
-  int64_t perWord = storage->elements / 2;
-  bool nibbles = quants.bits == 4;
-  Value inRow = nibbles ? b.rem(element, perWord) : element;
-  Value at = b.add(b.add(block, 2 * storage->panel * (quants.hasMinimum ? 2 : 1)),
-                   b.add(b.mul(b.divFloor(inRow, 4), 4 * storage->panel),
-                         b.mul(lane, 4)));
-  Value shift = b.mul(b.rem(inRow, 4), 8);
-  if (nibbles)
-    shift = b.add(shift, b.mul(b.divFloor(element, perWord), 4));
-  Value quant = loadBytes(b, view, panel, at, 4 * kLanes, b.getI32Type());
-  Value shifts = vector::BroadcastOp::create(
-      b, words, arith::IndexCastOp::create(b, b.getI32Type(), shift));
-  quant = arith::AndIOp::create(b, arith::ShRUIOp::create(b, quant, shifts),
-                                word(nibbles ? 15 : 255));
-  // Bytes stand with 128 added.
-  quant = arith::SubIOp::create(b, quant,
-                                word(quants.zero + (nibbles ? 0 : 128)));
-  auto floats = VectorType::get({kLanes}, b.getF32Type());
+  Value part = b.mul(b.divFloor(inBlock, 32), layout.quantsStride);
+  Value word = b.divFloor(b.rem(inBlock, 32), 4);
+  Value byte = b.mul(b.rem(inBlock, 4), 8);
+  int64_t wordStride = 4 * storage->panel;
+  Value quant;
+  if (quants.bits == 8) {
+    quant = bits(load(layout.quants, b.add(part, b.mul(word, wordStride)), 4,
+                      b.getI32Type()),
+                 byte, 255);
+  } else {
+    Value lower = b.add(part, b.mul(b.rem(word, 4), wordStride));
+    quant = bits(load(layout.quants, lower, 4, b.getI32Type()),
+                 b.add(byte, b.mul(b.divFloor(word, 4), 4)), 15);
+    Value upper = part, shift = word;
+    if (quants.bits == 6) {
+      upper = b.add(upper, b.mul(b.divFloor(word, 4), wordStride));
+      shift = b.mul(b.rem(word, 4), 2);
+    }
+    if (quants.bits > 4) {
+      Value more = bits(load(layout.quants + layout.upper, upper, 4, b.getI32Type()),
+                        b.add(byte, shift), quants.bits == 5 ? 1 : 3);
+      quant = arith::OrIOp::create(
+          b, quant, arith::ShLIOp::create(b, more, constant(4)));
+    }
+  }
+  quant = arith::SubIOp::create(b, quant, constant(quants.zero));
+
+  Value scale = half(0), minimum = quants.hasMinimum ? half(layout.minimum) : Value();
+  if (quants.hasSubScales) {
+    Value sub = b.mul(b.divFloor(inBlock, quants.subBlock), storage->panel);
+    auto ofSubBlock = [&](int64_t offset, bool isSigned) -> Value {
+      Value bytes = load(offset, sub, 1, b.getI8Type());
+      Value wide = isSigned
+                       ? Value(arith::ExtSIOp::create(b, words, bytes))
+                       : Value(arith::ExtUIOp::create(b, words, bytes));
+      return arith::SIToFPOp::create(b, floats, wide);
+    };
+    scale = arith::MulFOp::create(b, scale, ofSubBlock(layout.scales, true));
+    if (minimum)
+      minimum = arith::NegFOp::create(
+          b, arith::MulFOp::create(b, minimum, ofSubBlock(layout.minima, false)));
+  }
   Value number = arith::MulFOp::create(
-      b, half(0), arith::SIToFPOp::create(b, floats, quant));
-  if (quants.hasMinimum)
-    number = arith::AddFOp::create(b, number, half(2 * storage->panel));
+      b, scale, arith::SIToFPOp::create(b, floats, quant));
+  if (minimum)
+    number = arith::AddFOp::create(b, number, minimum);
   return b.convert(number, b.arithmetic);
 }

@@ -21,7 +21,7 @@ SmallVector<int64_t> kvc::packedShape(WeightOp weight) {
   int64_t panel = weight.getPacking()->getPanel();
   if (storage.quants)
     shape.append({llvm::divideCeilSigned(one[0], std::max<int64_t>(panel, 1)),
-                  std::max<int64_t>(panel, 1) * storage.rowBytes(one[1])});
+                  std::max<int64_t>(panel, 1) * storage.packedRowBytes(one[1])});
   else if (panel == 0)
     llvm::append_range(shape, one);
   else if (one.size() == 2)

@@ -166,6 +166,10 @@ LayerReader::readRowAs(int64_t row, std::vector<Number> &whole,
   if (from == &to && whole.empty())
     return file.bytes(name, fileShape, first, columns);
   scratch.resize(to.rowBytes(columns));
+  if (!to.encodes())
+    return fail("expected " + to.name.upper() + " for @" + weight.getSymName() +
+                ", to which no number is rounded, but got " +
+                (from ? from->name.upper() : "numbers"));
   to.encode(numbers.data(), columns, scratch.data());
   return scratch.data();
 }
@@ -209,7 +213,7 @@ llvm::Error writeLayer(LayerReader reader, WeightOp weight, DataWriter &writer) 
   int64_t together = std::max<int64_t>(panel, 1);
   std::vector<std::vector<char>> scratch(together);
   std::vector<const char *> group;
-  std::vector<char> packed(together * storage.rowBytes(columns));
+  std::vector<char> packed(together * storage.packedRowBytes(columns));
   for (int64_t first = 0; first < rows; first += together) {
     group.clear();
     for (int64_t lane = 0; lane < std::min(together, rows - first); ++lane) {
@@ -218,12 +222,8 @@ llvm::Error writeLayer(LayerReader reader, WeightOp weight, DataWriter &writer) 
         return row.takeError();
       group.push_back(*row);
     }
-    if (panel) {
-      storage.pack(group, columns, packed.data());
-      writer.bytes(packed.data(), packed.size());
-    } else {
-      writer.bytes(group[0], storage.rowBytes(columns));
-    }
+    storage.pack(group, columns, together, packed.data());
+    writer.bytes(packed.data(), packed.size());
   }
   return llvm::Error::success();
 }

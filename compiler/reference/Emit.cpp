@@ -149,49 +149,74 @@ WeightView::WeightView(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
       b, memref::getTensorTypeFromMemRefType(stored), view, /*restrict=*/true);
 }
 
-// See dialect/storage/Blocks.cpp for what stands where in a block.
+// See Storage::pack for what stands where: panels are single rows here.
 Value WeightView::number(Emitter &b, Value row, Value column) const {
   if (!storage.quants)
     return tensor::ExtractOp::create(b, tensor, ValueRange{row, column});
   const Quants &quants = *storage.quants;
-  Value block = mul(b, div(b, column, storage.elements), storage.bytes);
-  Value at = arith::RemUIOp::create(b, column, index(b, storage.elements));
-  auto byte = [&](Value offset) -> Value {
-    return tensor::ExtractOp::create(b, tensor,
-                                     ValueRange{row, add(b, block, offset)});
+  BlockLayout layout = storage.blockLayout(/*panel=*/1);
+  Value block = mul(b, div(b, column, storage.elements), layout.bytes);
+  Value inBlock = rem(b, column, storage.elements);
+  auto at = [&](int64_t offset, Value more) {
+    Value byte = add(b, add(b, block, index(b, offset)), more);
+    return tensor::ExtractOp::create(b, tensor, ValueRange{row, byte});
   };
-  auto widened = [&](Value value) -> Value {
-    return arith::ExtUIOp::create(b, b.getI16Type(), value);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, b.getI16Type(), value);
+  };
+  auto byte = [&](int64_t offset, Value more) -> Value {
+    return arith::ExtUIOp::create(b, b.getI16Type(), at(offset, more));
   };
   auto half = [&](int64_t offset) -> Value {
-    Value low = widened(byte(index(b, offset)));
-    Value high = arith::ShLIOp::create(
-        b, widened(byte(index(b, offset + 1))),
-        arith::ConstantIntOp::create(b, b.getI16Type(), 8));
-    Value bits = arith::OrIOp::create(b, low, high);
+    Value high = arith::ShLIOp::create(b, byte(offset + 1, index(b, 0)), constant(8));
+    Value bits = arith::OrIOp::create(b, byte(offset, index(b, 0)), high);
     return toFloat(b, arith::BitcastOp::create(b, b.getF16Type(), bits),
                    b.getF32Type());
   };
-  Value first = index(b, quants.hasMinimum ? 4 : 2), quant;
+  auto whole = [&](Value integer) -> Value {
+    return arith::SIToFPOp::create(b, b.getF32Type(), integer);
+  };
+  // `value` shifted by `shift` bits, and of these the lowest.
+  auto bits = [&](Value value, Value shift, int64_t mask) -> Value {
+    shift = arith::IndexCastOp::create(b, b.getI16Type(), shift);
+    return arith::AndIOp::create(b, arith::ShRUIOp::create(b, value, shift),
+                                 constant(mask));
+  };
+
+  Value part = mul(b, div(b, inBlock, 32), layout.quantsStride);
+  Value word = div(b, rem(b, inBlock, 32), 4), inWord = rem(b, inBlock, 4);
+  Value quant;
   if (quants.bits == 8) {
-    quant = arith::ExtSIOp::create(b, b.getI16Type(), byte(add(b, first, at)));
+    quant = byte(layout.quants, add(b, part, rem(b, inBlock, 32)));
   } else {
-    int64_t middle = storage.elements / 2;
-    Value inByte = arith::RemUIOp::create(b, at, index(b, middle));
-    Value pair = widened(byte(add(b, first, inByte)));
-    Value shift = arith::IndexCastOp::create(
-        b, b.getI16Type(), mul(b, div(b, at, middle), 4));
-    quant = arith::AndIOp::create(
-        b, arith::ShRUIOp::create(b, pair, shift),
-        arith::ConstantIntOp::create(b, b.getI16Type(), 15));
+    Value lower = add(b, add(b, part, inWord), mul(b, rem(b, word, 4), 4));
+    quant = bits(byte(layout.quants, lower), mul(b, div(b, word, 4), 4), 15);
+    Value upper = add(b, part, inWord), shift = word;
+    if (quants.bits == 6) {
+      upper = add(b, upper, mul(b, div(b, word, 4), 4));
+      shift = mul(b, rem(b, word, 4), 2);
+    }
+    if (quants.bits > 4) {
+      Value more = bits(byte(layout.quants + layout.upper, upper), shift,
+                        quants.bits == 5 ? 1 : 3);
+      quant = arith::OrIOp::create(b, quant,
+                                   arith::ShLIOp::create(b, more, constant(4)));
+    }
   }
-  quant = arith::SubIOp::create(
-      b, quant, arith::ConstantIntOp::create(b, b.getI16Type(), quants.zero));
-  Value number = arith::MulFOp::create(
-      b, half(0), arith::SIToFPOp::create(b, b.getF32Type(), quant));
-  if (quants.hasMinimum)
-    number = arith::AddFOp::create(b, number, half(2));
-  return number;
+  quant = arith::SubIOp::create(b, quant, constant(quants.zero));
+
+  Value scale = half(0), minimum = quants.hasMinimum ? half(layout.minimum) : Value();
+  if (quants.hasSubScales) {
+    Value sub = div(b, inBlock, quants.subBlock);
+    scale = arith::MulFOp::create(
+        b, scale, whole(arith::ExtSIOp::create(b, b.getI16Type(),
+                                               at(layout.scales, sub))));
+    if (minimum)
+      minimum = arith::NegFOp::create(
+          b, arith::MulFOp::create(b, minimum, whole(byte(layout.minima, sub))));
+  }
+  Value number = arith::MulFOp::create(b, scale, whole(quant));
+  return minimum ? arith::AddFOp::create(b, number, minimum) : number;
 }
 
 Value WeightView::numbers(Emitter &b) const {
@@ -214,6 +239,10 @@ Value reference::mul(Emitter &b, Value l, int64_t r) {
 }
 Value reference::div(Emitter &b, Value l, int64_t r) {
   return arith::DivUIOp::create(b, l, index(b, r));
+}
+
+Value reference::rem(Emitter &b, Value l, int64_t r) {
+  return arith::RemUIOp::create(b, l, index(b, r));
 }
 
 Value CacheBuffers::length(Emitter &b, Value sequence) const {

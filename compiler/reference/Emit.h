@@ -94,6 +94,7 @@ Value indexInStep(Emitter &b, Value sequences, Value n);
 Value add(Emitter &b, Value l, Value r);
 Value mul(Emitter &b, Value l, int64_t r);
 Value div(Emitter &b, Value l, int64_t r);
+Value rem(Emitter &b, Value l, int64_t r);
 
 // The buffers of a cache.
 struct CacheBuffers {

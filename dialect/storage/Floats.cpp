@@ -58,7 +58,7 @@ public:
     encodeAs(numbers, count, out);
   }
 
-  void pack(llvm::ArrayRef<const char *> rows, int64_t columns,
+  void pack(llvm::ArrayRef<const char *> rows, int64_t columns, int64_t panel,
             char *out) const override {
     std::memset(out, 0, panel * rowBytes(columns));
     for (auto [lane, row] : llvm::enumerate(rows))

@@ -11,12 +11,35 @@
 
 namespace kvc {
 
-// What a storage of blocks holds in place of floats: an element is
-// scale * (quant - zero) + minimum, with an f16 scale (and minimum) a block.
+// What a storage of blocks holds in place of floats: quants, whole numbers from 0.
+// Of a block an element is
+//   scale * (quant - zero) + minimum
+// with an f16 scale (and minimum), or, where the block has sub-blocks,
+//   scale * subScale * (quant - zero) - minimum * subMinimum.
 struct Quants {
-  int64_t bits; // 8: a signed byte; 4: a nibble from 0 to 15
+  int64_t bits; // 8, 6, 5 or 4
   int64_t zero;
   bool hasMinimum;
+  // Elements that share a factor: 32, or 16 of a block of 256.
+  int64_t subBlock = 32;
+  bool hasSubScales = false; // of a byte each, the minima's unsigned
+};
+
+// Where the parts of a packed block stand, in bytes: of `panel` rows that stand
+// together, the first of each part from here on, in this order.
+struct BlockLayout {
+  int64_t minimum; // behind the scales: f16 [panel], if any
+  int64_t scales;  // of sub-blocks, if any: i8 [sub-blocks][panel]
+  int64_t minima;  // of sub-blocks, if any: u8 [sub-blocks][panel]
+  // For each 32 elements, of which word g is the four from 4g on:
+  //   8 bits: [8][panel][4]
+  //   fewer:  [4][panel][4], word g in low nibbles, word g + 4 in high ones; then
+  //   5 bits: [panel][4]: bit g of a byte is the upper one of word g
+  //   6 bits: [2][panel][4]: bits 2 (g mod 4) of byte g / 4 are word g's upper two
+  int64_t quants;
+  int64_t upper;        // from a 32's quants on
+  int64_t quantsStride; // from one 32's to the next one's
+  int64_t bytes;        // of the block
 };
 
 class Storage {
@@ -30,10 +53,10 @@ public:
   const std::optional<Quants> quants;
   // The smallest magnitude that rounding makes infinite.
   const double limit;
-  // Rows that stand together in a packed matrix.
+  // Rows that stand together in a matrix that is packed for vectors.
   const int64_t panel;
 
-  // A row's bytes; its columns are whole blocks.
+  // A row's bytes in a file; its columns are whole blocks.
   int64_t rowBytes(int64_t columns) const { return columns / elements * bytes; }
 
   // Reads `count` elements (whole blocks) that start at `data`, which need not
@@ -42,22 +65,26 @@ public:
   virtual void decode(const char *data, int64_t count, float *out) const = 0;
   virtual void decode(const char *data, int64_t count, double *out) const = 0;
 
+  // Whether numbers can be rounded to it.
+  bool encodes() const { return elements <= 32; }
   // Rounds `count` numbers (whole blocks), each below `limit`, to nearest.
   virtual void encode(const float *numbers, int64_t count, char *out) const = 0;
   virtual void encode(const double *numbers, int64_t count,
                       char *out) const = 0;
 
+  // Where the parts of a block stand in panels of `panel` rows.
+  BlockLayout blockLayout(int64_t panel) const;
+  // A packed row's bytes.
+  int64_t packedRowBytes(int64_t columns) const {
+    return columns / elements * (quants ? blockLayout(1).bytes : bytes);
+  }
   // Packs at most `panel` rows of `columns` elements, each as a file has it, into
-  // panel * rowBytes(columns) bytes, so that what is multiplied at a time stands
-  // together; rows that are missing are zero.
+  // panel * packedRowBytes(columns) bytes, so that what is multiplied at a time
+  // stands together; rows that are missing are zero.
   //   floats: [columns][panel]
-  //   blocks: [columns/32] of
-  //     [panel] f16 scales, [panel] f16 minima if any,
-  //     8 bits: [8][panel][4] quants + 128, of elements 4g to 4g+3
-  //     4 bits: [4][panel][4] quants, low nibbles of elements 4g to 4g+3, high
-  //             nibbles of elements 16+4g to 16+4g+3
+  //   blocks: [columns / elements] of BlockLayout
   virtual void pack(llvm::ArrayRef<const char *> rows, int64_t columns,
-                    char *out) const = 0;
+                    int64_t panel, char *out) const = 0;
 
   // The storage called `name`, in small letters, or in capitals as in a file; null
   // where there is none.
@@ -76,7 +103,8 @@ protected:
 
 // The storages that there are; compare addresses.
 extern const Storage &f64Storage, &f32Storage, &f16Storage, &bf16Storage;
-extern const Storage &q8_0Storage, &q4_0Storage, &q4_1Storage;
+extern const Storage &q8_0Storage, &q4_0Storage, &q4_1Storage, &q5_0Storage,
+    &q5_1Storage, &q4_kStorage, &q5_kStorage, &q6_kStorage;
 
 } // namespace kvc
 

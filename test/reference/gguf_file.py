@@ -38,13 +38,69 @@ def q8_0(b):  # d, 32 signed bytes: d * q
     return half(b, 0) * b[:, 2:].copy().view(np.int8)
 
 
+def fifth_bits(b, at):
+    """The u32 at byte `at` of each block, a bit an element: [blocks, 32]."""
+    return np.unpackbits(b[:, at:at + 4], axis=1, bitorder="little").astype(np.float64)
+
+
+def q5_0(b):  # d, 32 fifth bits, 16 bytes of nibbles: d * (q - 16)
+    return half(b, 0) * (nibbles(b[:, 6:]) + 16 * fifth_bits(b, 2) - 16)
+
+
+def q5_1(b):  # d, m, 32 fifth bits, 16 bytes of nibbles: d * q + m
+    return half(b, 0) * (nibbles(b[:, 8:]) + 16 * fifth_bits(b, 4)) + half(b, 2)
+
+
+def pairs(b):
+    """12 bytes of 8 scales and 8 minima of 6 bits: each [blocks, 8, 1]."""
+    low, middle, high = (b[:, at:at + 4].astype(int) for at in (4, 8, 12))
+    scales = np.hstack([low & 63, high & 15 | low >> 6 << 4])
+    minima = np.hstack([middle & 63, high >> 4 | middle >> 6 << 4])
+    return scales[..., None], minima[..., None]
+
+
+def by_32(packed):
+    """[blocks, 128] bytes -> [blocks, 8, 32]: the low halves of 32, then the high."""
+    packed = packed.reshape(-1, 4, 1, 32)
+    return np.concatenate([packed & 15, packed >> 4], axis=2).reshape(-1, 8, 32)
+
+
+def of_pairs(b, q):  # d * scale * q - m * minimum
+    scales, minima = pairs(b)
+    d, m = half(b, 0)[..., None], half(b, 2)[..., None]
+    return (d * scales * q - m * minima).reshape(-1, 256)
+
+
+def q4_k(b):  # d, m, pairs, 128 bytes of nibbles
+    return of_pairs(b, by_32(b[:, 16:]))
+
+
+def q5_k(b):  # d, m, pairs, 32 bytes with a bit of each 32 elements, nibbles
+    fifth = b[:, None, 16:48] >> np.arange(8)[:, None] & 1
+    return of_pairs(b, by_32(b[:, 48:]) + 16 * fifth)
+
+
+def q6_k(b):  # 128 bytes of nibbles, 64 of pairs of bits, 16 signed scales, d
+    low = b[:, :128].reshape(-1, 2, 1, 64)
+    low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)
+    upper = b[:, 128:192].reshape(-1, 2, 1, 32) >> (2 * np.arange(4)[:, None]) & 3
+    q = (low | upper << 4).astype(float).reshape(-1, 16, 16) - 32
+    scales = b[:, 192:208].copy().view(np.int8).astype(float)[..., None]
+    return (half(b, 208)[..., None] * scales * q).reshape(-1, 256)
+
+
 # Type number -> (name, elements of a block, bytes of a block, decoder).
 TYPES = {
     0: ("F32", 1, 4, lambda b: b.copy().view(np.float32).astype(np.float64)),
     1: ("F16", 1, 2, lambda b: half(b, 0)),
     2: ("Q4_0", 32, 18, q4_0),
     3: ("Q4_1", 32, 20, q4_1),
+    6: ("Q5_0", 32, 22, q5_0),
+    7: ("Q5_1", 32, 24, q5_1),
     8: ("Q8_0", 32, 34, q8_0),
+    12: ("Q4_K", 256, 144, q4_k),
+    13: ("Q5_K", 256, 176, q5_k),
+    14: ("Q6_K", 256, 210, q6_k),
     30: ("BF16", 1, 2, lambda b: from_bf16(b.copy().view(np.uint16))),
 }
 

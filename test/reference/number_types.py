@@ -33,15 +33,15 @@ def round_q8_0(b):  # the largest magnitude becomes 127
     return d * np.clip(quants(b, d), -127, 127)
 
 
-def round_q4_0(b):  # the number of the largest magnitude becomes -8
-    d = half(np.take_along_axis(b, np.abs(b).argmax(1)[:, None], 1) / -8)
-    return d * np.clip(quants(b, d), -8, 7)
+def round_to_least(b, least):  # the number of the largest magnitude becomes `least`
+    d = half(np.take_along_axis(b, np.abs(b).argmax(1)[:, None], 1) / least)
+    return d * np.clip(quants(b, d), least, -least - 1)
 
 
-def round_q4_1(b):  # from the least number to the largest
+def round_between(b, most):  # from the least number, 0, to the largest
     m = b.min(1, keepdims=True)
-    d, m = half((b.max(1, keepdims=True) - m) / 15), half(m)
-    return (d * np.clip(quants(b - m, d), 0, 15) + m).astype(np.float32).astype(np.float64)
+    d, m = half((b.max(1, keepdims=True) - m) / most), half(m)
+    return (d * np.clip(quants(b - m, d), 0, most) + m).astype(np.float32).astype(np.float64)
 
 
 def in_blocks(rounded):
@@ -55,8 +55,10 @@ def in_blocks(rounded):
 # it is.
 BLOCKS = {
     "q8_0": in_blocks(round_q8_0),
-    "q4_0": in_blocks(round_q4_0),
-    "q4_1": in_blocks(round_q4_1),
+    "q4_0": in_blocks(lambda b: round_to_least(b, -8)),
+    "q4_1": in_blocks(lambda b: round_between(b, 15)),
+    "q5_0": in_blocks(lambda b: round_to_least(b, -16)),
+    "q5_1": in_blocks(lambda b: round_between(b, 31)),
 }
 
 ROUND = {

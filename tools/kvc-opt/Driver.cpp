@@ -66,8 +66,8 @@ struct CommandLine {
                "(contiguous, paged<16>, ...), or both"),
       cl::cat(category)};
   cl::opt<std::string> weights{"weights", cl::value_desc("type"),
-      cl::desc("storage of matrices: f64, f32, f16, bf16, q8_0, q4_0, q4_1 "
-               "(default: as the file has them)"),
+      cl::desc("storage of matrices: f64, f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, "
+               "q5_1 (default: as the file has them)"),
       cl::cat(category)};
   cl::opt<std::string> activations{"activations", cl::value_desc("type"),
       cl::desc("what is multiplied with matrices in blocks: q8, rounded to bytes "

@@ -323,7 +323,7 @@ GGUF = {
     "rank": gguf({LAST: f32(1, 1, 1, 8, 12)}),
     "overflow": gguf({LAST: ("F32", [2**62, 2**62], b"")}),
     "rows": gguf(Q8_ROWS),
-    "type": gguf({LAST: ("Q6_K", [8, 12], b"\0" * 384)}),
+    "type": gguf({LAST: ("Q3_K", [8, 12], b"\0" * 384)}),
     "shape": gguf({LAST: f32(12, 8)}),
     "no-tensor": gguf({LAST: None}),
     "more-tensors": gguf({"blk.0.attn_q_norm.weight": f32(4)}),
