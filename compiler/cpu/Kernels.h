@@ -44,9 +44,9 @@ Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, WeightOp weight,
                   mlir::Value layer);
 
 // Where the words of a rounded row's block stand: eight of four bytes, and then
-// these. Numbers stand by their bits.
+// these: sums of all 32 bytes, and of the first 16. Numbers stand by their bits.
 struct RoundedRow {
-  enum { Scale = 8, NegatedSum = 9, ScaledSum = 10, Words = 11 };
+  enum { Scale = 8, NegatedSum, NegatedLowSum, ScaledSum, Words };
 };
 
 // One output of a linear layer: act(x w^T + bias).

@@ -1,10 +1,11 @@
 // Products of rounded rows with matrices in blocks of small integers.
 //
-// 32 inputs of a row and 32 elements of a matrix give an exact integer, which one
-// fused multiply-add takes into the sum of a block of inputs: its factor is the
-// matrix's scale times the row's. What a storage adds to its elements comes after
-// all of these, as the minimum times the row's scaled sum. So a sum is the same
-// bits whatever instructions multiply the bytes.
+// 32 inputs of a row, or 16 where a storage has a factor for so many, and as many
+// elements of a matrix give an exact integer, which one fused multiply-add takes into
+// the sum of a block of inputs: its factor is the matrix's scale times the row's.
+// What a storage adds to its elements comes after all of these, as the minimum times
+// the row's scaled sum. So a sum is the same bits whatever instructions multiply the
+// bytes.
 #include "compiler/cpu/LinearTile.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -12,8 +13,8 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
-constexpr int64_t kBlock = 32;         // elements with one scale
-constexpr int64_t kWords = kBlock / 4; // words of four elements in a block
+constexpr int64_t kBlock = 32;         // inputs with one scale
+constexpr int64_t kWords = kBlock / 4; // words of four inputs in a block
 
 class IntegerProduct : public Product {
 public:
@@ -21,6 +22,8 @@ public:
                  const LinearTarget &target, const Matrix &like, int64_t groups)
       : b(b), kernel(kernel), target(target), isShared(groups),
         storage(*like.storage), quants(*storage.quants),
+        layout(storage.blockLayout(storage.panel)),
+        perBlock(storage.elements / kBlock), parts32(kBlock / quants.subBlock),
         lanes(target.vectorBits / 32), parts(kLanes / lanes),
         words(VectorType::get({lanes}, b.getI32Type())),
         shorts(VectorType::get({2 * lanes}, b.getI16Type())),
@@ -47,24 +50,37 @@ private:
   };
   SmallVector<Group> groupsOf(const ProductBlock &block);
 
-  // `count` bytes of block `sub` of a group's panel: `offset` and so many for each
-  // lane before the group's first.
-  Value load(const Group &group, Value sub, int64_t offset, int64_t perLane,
-             int64_t count);
-  // 16 halves, as floats: the scales, or the minima behind those of the panel.
+  // Of the storage's block that has the 32 inputs `sub`, in a group's panel: `count`
+  // bytes that stand at `offset`, `stride` bytes later for each 32 before ours, and
+  // `perLane` bytes for each lane before the group's first.
+  Value load(const Group &group, Value sub, int64_t offset, int64_t stride,
+             int64_t perLane, int64_t count);
+  // 16 halves, or bytes with or without a sign, as floats.
   Value loadHalves(const Group &group, Value sub, int64_t offset);
-  // The packed quants of word `word` of the lanes of a part.
-  Value loadQuants(const Group &group, Value sub, int64_t word, int64_t part);
-  Value lowNibbles(Value packed);
-  Value highNibbles(Value packed);
+  Value loadBytes(const Group &group, Value sub, int64_t offset, int64_t stride,
+                  bool isSigned);
+  // What the quants of the 32 inputs, or of a half of them, are scaled with, and what
+  // is added to each.
+  Value loadScales(const Group &group, Value sub, int64_t half);
+  Value loadMinima(const Group &group, Value sub);
+  // The packed quants of word `word` of the lanes of a part, from `offset` on.
+  Value loadQuants(const Group &group, Value sub, int64_t offset, int64_t word,
+                   int64_t part);
+  // In each byte so many bits, from bit `shift` on.
+  Value bitsOf(Value packed, int64_t shift, int64_t count);
+  // The quants of a word, as bytes without a sign, of the lanes of a part.
+  Value unpack(const Group &group, Value sub, int64_t word, int64_t part,
+               Value packed);
   // Asks for what comes so many blocks behind `sub`.
   void prefetch(ArrayRef<Group> groups, Value sub, int64_t blocks);
-  // Calls `body` with each word of a block, in any order: the quants of the groups'
+  // Calls `body` with words of a block, `from` to before `to`, in any order: the quants of the groups'
   // lanes as bytes without a sign, register by register. From the packed file, and
   // from where a block that several tiles share stands.
   using WordBody = function_ref<void(int64_t word, ArrayRef<Value> quants)>;
-  void forEachPackedWord(Value sub, ArrayRef<Group> groups, WordBody body);
-  void forEachWord(Value first, Value sub, ArrayRef<Group> groups, WordBody body);
+  void forEachPackedWord(Value sub, ArrayRef<Group> groups, int64_t from,
+                         int64_t to, WordBody body);
+  void forEachWord(Value first, Value sub, ArrayRef<Group> groups, int64_t from,
+                   int64_t to, WordBody body);
   SmallVector<Value> unpackedAt(Value block, int64_t word, int64_t i);
 
   // Starts, adds to and reads a sum of products of bytes: of one register's lanes.
@@ -79,7 +95,7 @@ private:
 
   // Whether quants are multiplied as they are packed, with their zero above 0, and
   // the row's sum makes good for it.
-  bool keepsZero() const { return target.hasByteDot || quants.bits == 4; }
+  bool keepsZero() const { return target.hasByteDot || quants.bits < 8; }
   Value zeroTimes(Value negatedSum);
 
   Value constant(VectorType type, int64_t value) {
@@ -102,6 +118,9 @@ private:
   const bool isShared;
   const Storage &storage;
   const Quants quants;
+  const BlockLayout layout;
+  const int64_t perBlock; // 32 inputs in a block of the storage
+  const int64_t parts32;  // parts of 32 inputs that have a factor
   const int64_t lanes, parts; // of a register; registers for 16 lanes
   const VectorType words, shorts, bytes;
   Value unpacked; // [blocks][words][groups][64], or null
@@ -124,54 +143,104 @@ IntegerProduct::groupsOf(const ProductBlock &block) {
 }
 
 Value IntegerProduct::load(const Group &group, Value sub, int64_t offset,
-                           int64_t perLane, int64_t count) {
-  Value at = b.add(b.add(b.mul(sub, storage.panel * storage.bytes),
-                         b.mul(group.lane, perLane)),
-                   offset);
+                           int64_t stride, int64_t perLane, int64_t count) {
+  Value block = perBlock == 1 ? sub : b.divFloor(sub, perBlock);
+  Value at = b.add(b.mul(block, layout.bytes), b.mul(group.lane, perLane));
+  if (perBlock != 1 && stride)
+    at = b.add(at, b.mul(b.rem(sub, perBlock), stride));
   return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
-                                group.view, ValueRange{group.panel, at});
+                                group.view,
+                                ValueRange{group.panel, b.add(at, offset)});
 }
 
 Value IntegerProduct::loadHalves(const Group &group, Value sub,
                                  int64_t offset) {
   Value halves = vector::BitCastOp::create(
       b, VectorType::get({kLanes}, b.getF16Type()),
-      load(group, sub, offset, 2, 2 * kLanes));
+      load(group, sub, offset, 0, 2, 2 * kLanes));
   return b.convert(halves, b.arithmetic);
 }
 
-Value IntegerProduct::loadQuants(const Group &group, Value sub, int64_t word,
-                                 int64_t part) {
-  int64_t header = 2 * storage.panel * (quants.hasMinimum ? 2 : 1);
-  int64_t offset = header + 4 * (word * storage.panel + part * lanes);
-  return load(group, sub, offset, 4, 4 * lanes);
+Value IntegerProduct::loadBytes(const Group &group, Value sub, int64_t offset,
+                                int64_t stride, bool isSigned) {
+  auto wide = VectorType::get({kLanes}, b.getI32Type());
+  Value loaded = load(group, sub, offset, stride, 1, kLanes);
+  Value integers = isSigned ? Value(arith::ExtSIOp::create(b, wide, loaded))
+                            : Value(arith::ExtUIOp::create(b, wide, loaded));
+  return arith::SIToFPOp::create(b, b.lanes(), integers);
 }
 
-Value IntegerProduct::lowNibbles(Value packed) {
-  return arith::AndIOp::create(b, packed, constant(bytes, 15));
+Value IntegerProduct::loadScales(const Group &group, Value sub, int64_t half) {
+  Value scales = loadHalves(group, sub, 0);
+  if (!quants.hasSubScales)
+    return scales;
+  return arith::MulFOp::create(
+      b, scales,
+      loadBytes(group, sub, layout.scales + half * storage.panel,
+                parts32 * storage.panel, /*isSigned=*/true));
 }
 
-Value IntegerProduct::highNibbles(Value packed) {
-  Value shifted = arith::ShRUIOp::create(
-      b, vector::BitCastOp::create(b, shorts, packed), constant(shorts, 4));
-  return lowNibbles(vector::BitCastOp::create(b, bytes, shifted));
+Value IntegerProduct::loadMinima(const Group &group, Value sub) {
+  Value minima = loadHalves(group, sub, layout.minimum);
+  if (!quants.hasSubScales)
+    return minima;
+  return arith::NegFOp::create(
+      b, arith::MulFOp::create(b, minima,
+                               loadBytes(group, sub, layout.minima, storage.panel,
+                                         /*isSigned=*/false)));
+}
+
+Value IntegerProduct::loadQuants(const Group &group, Value sub, int64_t offset,
+                                 int64_t word, int64_t part) {
+  return load(group, sub, offset + 4 * (word * storage.panel + part * lanes),
+              layout.quantsStride, 4, 4 * lanes);
+}
+
+Value IntegerProduct::bitsOf(Value packed, int64_t shift, int64_t count) {
+  if (shift)
+    packed = vector::BitCastOp::create(
+        b, bytes,
+        arith::ShRUIOp::create(b, vector::BitCastOp::create(b, shorts, packed),
+                               constant(shorts, shift)));
+  return arith::AndIOp::create(b, packed, constant(bytes, (1 << count) - 1));
+}
+
+Value IntegerProduct::unpack(const Group &group, Value sub, int64_t word,
+                             int64_t part, Value packed) {
+  Value quant = bitsOf(packed, word / 4 * 4, 4);
+  int64_t more = quants.bits - 4;
+  if (!more)
+    return quant;
+  // Upper bits of a byte of eight words, or of four.
+  int64_t perByte = 8 / more;
+  Value upper = bitsOf(loadQuants(group, sub, layout.quants + layout.upper,
+                                  word / perByte, part),
+                       word % perByte * more, more);
+  Value shifted = arith::ShLIOp::create(
+      b, vector::BitCastOp::create(b, shorts, upper), constant(shorts, 4));
+  return arith::OrIOp::create(b, quant,
+                              vector::BitCastOp::create(b, bytes, shifted));
 }
 
 void IntegerProduct::forEachPackedWord(Value sub, ArrayRef<Group> groups,
-                                       WordBody body) {
-  int64_t packedWords = kWords * quants.bits / 8;
-  for (int64_t word = 0; word != packedWords; ++word) {
+                                       int64_t from, int64_t to, WordBody body) {
+  int64_t packedWords = quants.bits == 8 ? kWords : kWords / 2;
+  for (int64_t word = from % packedWords;
+       word != std::min(packedWords, from % packedWords + to - from); ++word) {
     SmallVector<Value> packed;
     for (const Group &group : groups)
       for (int64_t part = 0; part != parts; ++part)
-        packed.push_back(loadQuants(group, sub, word, part));
-    if (quants.bits == 8) {
-      body(word, packed);
-      continue;
+        packed.push_back(loadQuants(group, sub, layout.quants, word, part));
+    // Nibbles are of two words.
+    for (int64_t whole = word; whole < kWords; whole += packedWords) {
+      if (whole < from || whole >= to)
+        continue;
+      SmallVector<Value> quantsOfWord = packed;
+      for (size_t i = 0; quants.bits != 8 && i != packed.size(); ++i)
+        quantsOfWord[i] =
+            unpack(groups[i / parts], sub, whole, i % parts, packed[i]);
+      body(whole, quantsOfWord);
     }
-    body(word, llvm::map_to_vector(packed, [&](Value v) { return lowNibbles(v); }));
-    body(word + packedWords,
-         llvm::map_to_vector(packed, [&](Value v) { return highNibbles(v); }));
   }
 }
 
@@ -183,11 +252,11 @@ SmallVector<Value> IntegerProduct::unpackedAt(Value block, int64_t word,
 }
 
 void IntegerProduct::forEachWord(Value first, Value sub, ArrayRef<Group> groups,
-                                 WordBody body) {
+                                 int64_t from, int64_t to, WordBody body) {
   if (!isShared)
-    return forEachPackedWord(sub, groups, body);
+    return forEachPackedWord(sub, groups, from, to, body);
   Value block = b.sub(sub, first);
-  for (int64_t word = 0; word != kWords; ++word) {
+  for (int64_t word = from; word != to; ++word) {
     SmallVector<Value> quants;
     for (size_t i = 0; i != groups.size() * parts; ++i)
       quants.push_back(vector::LoadOp::create(b, bytes, unpacked,
@@ -202,7 +271,7 @@ void IntegerProduct::prepare(const ProductBlock &block) {
   SmallVector<Group> groups = groupsOf(block);
   Value first = b.divFloor(block.begin, kBlock);
   b.forLoop("sub", first, b.divFloor(block.end, kBlock), 1, [&](Value sub) {
-    forEachPackedWord(sub, groups, [&](int64_t word, ArrayRef<Value> quants) {
+    forEachPackedWord(sub, groups, 0, kWords, [&](int64_t word, ArrayRef<Value> quants) {
       for (auto [i, quant] : llvm::enumerate(quants))
         vector::StoreOp::create(b, quant, unpacked,
                                 unpackedAt(b.sub(sub, first), word, i));
@@ -214,7 +283,7 @@ void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub,
                               int64_t blocks) {
   int64_t perPanel = storage.panel / kLanes;
   int64_t panels = llvm::divideCeil(groups.back().index + 1, perPanel);
-  int64_t bytes = storage.panel * storage.bytes; // of a block
+  int64_t bytes = layout.bytes / perBlock; // about, of 32 inputs
   for (const Group &group : groups)
     if (group.index % perPanel == 0)
       prefetchStream(b, group.view, group.panel, b.mul(sub, bytes), bytes, panels,
@@ -226,14 +295,13 @@ void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub,
 //
 // With a dot product of bytes: sum += quants * row, four by four. Without one,
 // pairs of products are added in i16. Nibbles fit there eight times:
-// 8 * 2 * 15 * 127 < 2^15. Of bytes only a pair of magnitudes fits, 2 * 128 * 127,
-// which go to i32 one by one, the row's bytes having taken the signs.
+// 8 * 2 * 15 * 127 < 2^15. Of more bits a pair fits, of bytes one of magnitudes,
+// 2 * 128 * 127, the row's bytes having taken the signs: these go to i32 one by one.
 //===----------------------------------------------------------------------===//
 
 // Minus the row's sum, times what was added to the quants so that none is below 0.
 Value IntegerProduct::zeroTimes(Value negatedSum) {
-  int64_t zero = quants.bits == 8 ? 128 + quants.zero : quants.zero;
-  return arith::MulIOp::create(b, negatedSum, constant(words, zero));
+  return arith::MulIOp::create(b, negatedSum, constant(words, quants.zero));
 }
 
 Value IntegerProduct::startSum(Value negatedSum) {
@@ -280,10 +348,10 @@ Value IntegerProduct::multiplyAdd(const Factor &factor, Value row, Value sum) {
 Value IntegerProduct::finishSum(Value sum, Value negatedSum) {
   if (target.hasByteDot || quants.bits == 8)
     return sum;
-  Value wide =
-      instruction("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512",
-                  words, {sum, constant(shorts, 1)});
-  return arith::AddIOp::create(b, wide, zeroTimes(negatedSum));
+  if (quants.bits == 4)
+    sum = instruction("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512",
+                      words, {sum, constant(shorts, 1)});
+  return arith::AddIOp::create(b, sum, zeroTimes(negatedSum));
 }
 
 //===----------------------------------------------------------------------===//
@@ -320,45 +388,54 @@ SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
       b.ifThen(isFirst, [&] { prefetch(groups, sub, kProductBlock / kBlock); });
     else
       prefetch(groups, sub,
-               llvm::divideCeil(kStreamAhead, storage.panel * storage.bytes));
-    SmallVector<Value> next(state), negatedSums;
-    SmallVector<Value> integers; // [rows][groups * parts]
+               llvm::divideCeil(kStreamAhead, layout.bytes / perBlock));
+    SmallVector<Value> next(state);
     size_t perRow = groups.size() * parts;
-    for (Value row : rows) {
-      negatedSums.push_back(
-          splatWord(rowWord(row, sub, RoundedRow::NegatedSum)));
-      integers.append(perRow, startSum(negatedSums.back()));
-    }
-    forEachWord(first, sub, groups, [&](int64_t word, ArrayRef<Value> quants) {
-      SmallVector<Factor> factors = llvm::map_to_vector(
-          quants, [&](Value quant) { return factorOf(quant); });
-      for (auto [r, row] : llvm::enumerate(rows)) {
-        Value x = vector::BitCastOp::create(b, bytes,
-                                            splatWord(rowWord(row, sub, word)));
-        for (size_t part = 0; part != perRow; ++part) {
-          Value &integer = integers[r * perRow + part];
-          integer = multiplyAdd(factors[part], x, integer);
+    for (int64_t half = 0; half != parts32; ++half) {
+      SmallVector<Value> negatedSums;
+      SmallVector<Value> integers; // [rows][groups * parts]
+      for (Value row : rows) {
+        Value sum = rowWord(row, sub, RoundedRow::NegatedSum);
+        if (parts32 == 2) {
+          Value low = rowWord(row, sub, RoundedRow::NegatedLowSum);
+          sum = half ? b.sub(sum, low) : low;
         }
+        negatedSums.push_back(splatWord(sum));
+        integers.append(perRow, startSum(negatedSums.back()));
       }
-    });
-    SmallVector<Value> scales = llvm::map_to_vector(
-        groups, [&](const Group &group) { return loadHalves(group, sub, 0); });
-    for (auto [r, row] : llvm::enumerate(rows)) {
-      Value rowScale = rowNumber(row, sub, RoundedRow::Scale);
-      for (size_t g = 0; g != groups.size(); ++g) {
-        Value integer;
-        for (int64_t part = 0; part != parts; ++part) {
-          Value lanesOfPart =
-              finishSum(integers[r * perRow + g * parts + part], negatedSums[r]);
-          integer = part ? vector::ShuffleOp::create(
-                               b, integer, lanesOfPart,
-                               llvm::to_vector(llvm::seq<int64_t>(kLanes)))
-                               .getResult()
-                         : lanesOfPart;
+      int64_t perHalf = kWords / parts32;
+      forEachWord(first, sub, groups, half * perHalf, (half + 1) * perHalf,
+                  [&](int64_t word, ArrayRef<Value> quants) {
+        SmallVector<Factor> factors = llvm::map_to_vector(
+            quants, [&](Value quant) { return factorOf(quant); });
+        for (auto [r, row] : llvm::enumerate(rows)) {
+          Value x = vector::BitCastOp::create(b, bytes,
+                                              splatWord(rowWord(row, sub, word)));
+          for (size_t part = 0; part != perRow; ++part) {
+            Value &integer = integers[r * perRow + part];
+            integer = multiplyAdd(factors[part], x, integer);
+          }
         }
-        Value factor = arith::MulFOp::create(b, scales[g], rowScale);
-        Value &sum = next[sumOf(r, g)];
-        sum = b.fma(arith::SIToFPOp::create(b, b.lanes(), integer), factor, sum);
+      });
+      SmallVector<Value> scales = llvm::map_to_vector(
+          groups, [&](const Group &group) { return loadScales(group, sub, half); });
+      for (auto [r, row] : llvm::enumerate(rows)) {
+        Value rowScale = rowNumber(row, sub, RoundedRow::Scale);
+        for (size_t g = 0; g != groups.size(); ++g) {
+          Value integer;
+          for (int64_t part = 0; part != parts; ++part) {
+            Value lanesOfPart =
+                finishSum(integers[r * perRow + g * parts + part], negatedSums[r]);
+            integer = part ? vector::ShuffleOp::create(
+                                 b, integer, lanesOfPart,
+                                 llvm::to_vector(llvm::seq<int64_t>(kLanes)))
+                                 .getResult()
+                           : lanesOfPart;
+          }
+          Value factor = arith::MulFOp::create(b, scales[g], rowScale);
+          Value &sum = next[sumOf(r, g)];
+          sum = b.fma(arith::SIToFPOp::create(b, b.lanes(), integer), factor, sum);
+        }
       }
     }
     return next;
@@ -368,7 +445,7 @@ SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
   return b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
     SmallVector<Value> next(state);
     for (size_t g = 0; g != groups.size(); ++g) {
-      Value minimum = loadHalves(groups[g], sub, 2 * storage.panel);
+      Value minimum = loadMinima(groups[g], sub);
       for (auto [r, row] : llvm::enumerate(rows)) {
         Value &sum = next[sumOf(r, g)];
         sum = b.fma(minimum, rowNumber(row, sub, RoundedRow::ScaledSum), sum);

@@ -55,15 +55,18 @@ void kvc::emitRoundRows(KernelBuilder &b, Value input, Value output) {
                 arith::TruncIOp::create(b, bytes, quants.back())),
             output, ValueRange{n, block, b.index(half * kLanes / 4)});
       }
-      Value sum = vector::ReductionOp::create(
-          b, vector::CombiningKind::ADD,
-          arith::AddIOp::create(b, quants[0], quants[1]));
+      auto sumOf = [&](Value integers) -> Value {
+        return vector::ReductionOp::create(b, vector::CombiningKind::ADD, integers);
+      };
+      Value lowSum = sumOf(quants[0]);
+      Value sum = arith::AddIOp::create(b, lowSum, sumOf(quants[1]));
       auto store = [&](Value value, int64_t at) {
         memref::StoreOp::create(b, value, output,
                                 ValueRange{n, block, b.index(at)});
       };
       store(asWord(scale), RoundedRow::Scale);
-      store(arith::SubIOp::create(b, word(0), sum), RoundedRow::NegatedSum);
+      store(b.sub(word(0), sum), RoundedRow::NegatedSum);
+      store(b.sub(word(0), lowSum), RoundedRow::NegatedLowSum);
       store(asWord(arith::MulFOp::create(
                 b, scale, arith::SIToFPOp::create(b, b.arithmetic, sum))),
             RoundedRow::ScaledSum);
