@@ -19,6 +19,8 @@ using namespace kvc;
 // A head's sums are unrolled, 16 elements a vector, and its scratch memory is on
 // a thread's stack.
 static constexpr int64_t kMaxHeadWidth = 1024;
+// The same of the query heads that share a KV head: the sum of (width + 64).
+static constexpr int64_t kMaxGroupElements = 1 << 16;
 
 // What machine code calls the op's kernels: "linear.attn_q", "attend.attended",
 // "together.attn_q.attn_k.attn_v".
@@ -236,7 +238,16 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                    buffer(o.getPositions()), buffer(o.getSequences()));
         return success();
       })
-      .Case([&](AttendOp o) {
+      .Case([&](AttendOp o) -> LogicalResult {
+        int64_t width = cache.type.getKeyWidth();
+        int64_t group = o.getType().getDimSize(1) / width / cache.type.getKvHeads();
+        int64_t most = kMaxGroupElements / (width + 64);
+        if (group > most)
+          return o.emitOpError()
+                 << "expected at most " << most
+                 << " query heads of this width to share a KV head for the CPU, "
+                    "but got "
+                 << group;
         emitAttend(b, cache, buffer(o.getQueries()),
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
