@@ -130,8 +130,8 @@ const kvc_kernels *bestKernels(const kvc_library *library) {
   return nullptr;
 }
 
-const kvc_kernels *kernelsOfLevel(const kvc_library *library, const char *level,
-                                  kvc_status *status) {
+const kvc_kernels *kernelsOfLevel(const kvc_library *library, const char *named,
+                                  const char *level, kvc_status *status) {
   char missing[featureRoom];
   char levels[256] = "";
   for (int64_t i = 0; i < library->kernels_count; ++i) {
@@ -150,7 +150,7 @@ const kvc_kernels *kernelsOfLevel(const kvc_library *library, const char *level,
     return nullptr;
   }
   *status = fail(KVC_INVALID_ARGUMENT,
-                 "expected cpu_level to be one of library %s (%s), but got %s",
+                 "expected %s to be one of library %s (%s), but got %s", named,
                  library->name, levels, level);
   return nullptr;
 }

@@ -21,8 +21,9 @@ const char *knownFeature(int index);
 // error set, when it runs none.
 const kvc_kernels *bestKernels(const kvc_library *library);
 
-// Those of the given level. On an error NULL and `*status`.
-const kvc_kernels *kernelsOfLevel(const kvc_library *library, const char *level,
+// Those of `level`, which the caller has as `named`. On an error NULL and `*status`.
+const kvc_kernels *kernelsOfLevel(const kvc_library *library, const char *named,
+                                  const char *level,
                                   kvc_status *status);
 
 } // namespace kvc

@@ -8,6 +8,7 @@
 #include "params.h"
 #include "turn.h"
 
+#include <stdlib.h>
 #include <new>
 #include <pthread.h>
 #include <unistd.h>
@@ -127,10 +128,14 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
                          : params.threads ? params.threads
                                           : allowedCpus();
   kvc_status status = KVC_OK;
+  const char *level = params.cpu_level, *named = "cpu_level";
+  if (!level) {
+    level = getenv("KVC_CPU");
+    named = "KVC_CPU";
+  }
   session->kernels =
-      params.cpu_level
-          ? kernelsOfLevel(model->library, params.cpu_level, &status)
-          : model->kernels;
+      level && *level ? kernelsOfLevel(model->library, named, level, &status)
+                      : model->kernels;
   if (status == KVC_OK)
     status = reservePages(session, params);
   if (status == KVC_OK)

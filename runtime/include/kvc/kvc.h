@@ -202,7 +202,9 @@ typedef struct kvc_session_params {
   int32_t threads;   /* caller included; 0: one for each CPU allowed to us */
   int64_t sequences; /* 0: one */
   int64_t capacity;  /* positions of a sequence; 0: as many as the model has */
-  const char *cpu_level; /* one of the library's; NULL: the best that runs */
+  /* One of the library's; NULL: what the environment variable KVC_CPU names, else
+   * the best that runs. */
+  const char *cpu_level;
   /* 1 fills cache and workspace with bytes of 0xff, a NaN in every element
    * type, so that a read of what nobody wrote shows; a page that becomes free is
    * filled again, in full. For tests. */
