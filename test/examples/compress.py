@@ -29,6 +29,8 @@ def pairs(text, program, native, chunks, threads, work):
     packed, unpacked = work / "packed", work / "unpacked"
     files, writers, readers = set(), 0, 0
     for (binary, level), count in itertools.product(levels[:], threads):
+        if (binary, level) not in levels:
+            continue
         options = (["--cpu", level] if level else []) + ["--threads", count]
         for chunk in chunks:
             start = time.monotonic()
