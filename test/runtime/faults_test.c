@@ -82,12 +82,21 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                      : __real_pthread_create(thread, attributes, run, argument);
 }
 
+/* ThreadSanitizer asks for it, too, before it can follow instrumented code. */
+#if defined(__clang__)
+#define NOT_INSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
+#else
+#define NOT_INSTRUMENTED
+#endif
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void),
                           void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void),
                           void (*child)(void));
+NOT_INSTRUMENTED
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void),
                           void (*child)(void)) {
+  if (countdown == 0)
+    return __real_pthread_atfork(prepare, parent, child);
   return fails_now() ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
 }
 
