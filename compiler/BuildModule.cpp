@@ -430,6 +430,9 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
       options.activations != "q8")
     return invalidOption("--activations: expected f32 or q8, but got " +
                          options.activations);
+  if (options.activations == "q8" && &widest != &f32Storage)
+    return invalidOption("--activations: expected f32, which rounds nothing, for "
+                         "arithmetic in " + spec.arithmetic + ", but got q8");
   bool rounds = options.activations != "f32" && &widest == &f32Storage;
   Type arithmetic = typeOf(context, widest);
   int64_t capacity = options.capacity ? options.capacity : spec.context;

@@ -301,7 +301,9 @@ void Compilation::reportWeights() {
     if (weight.getLayerShape().size() == 2 && &weight.getStorage() != asked)
       llvm::errs() << "weights: @" << weight.getSymName() << " stays "
                    << weight.getStorage().name
-                   << ", since its rows aren't whole blocks\n";
+                   << (weight.getTransposed()
+                           ? ", since it is transposed in the file\n"
+                           : ", since its rows aren't whole blocks\n");
 }
 
 std::vector<TargetDescription> Compilation::targetsOfModule() {

@@ -6,7 +6,8 @@
 Runs each token by itself through each library. A number next to the middle
 between two bytes may be rounded the other way from f32 than from float64, and what
 follows then rounds otherwise too: a row is within 2e-5, or, where activations are
-rounded, it is one of the fewer half that are within 5e-2.
+rounded, it is one of few that are within 5e-2: of a quarter at most in the first
+folder, whose sums are of exact integers, and of the fewer half in another.
 """
 
 import argparse
@@ -29,7 +30,7 @@ add_model_options(parser)
 options = parser.parse_args()
 model = read_model(options.model, options.weights, options.cache, options.activations)
 
-for folder in options.folders:
+for index, folder in enumerate(options.folders):
     differences = []
     for token in range(TOKENS):
         path = os.path.join(folder, "logits.npy")
@@ -40,5 +41,5 @@ for folder in options.folders:
     within = sum(d <= TOLERANCE for d in differences)
     print(f"{folder}: {within} of {TOKENS} rows within {TOLERANCE:g}, "
           f"median {np.median(differences):.2g}, largest {max(differences):.2g}")
-    if max(differences) > (OTHER_WAY if options.activations == "q8" else TOLERANCE) or 2 * within <= TOKENS:
+    if max(differences) > (OTHER_WAY if options.activations == "q8" else TOLERANCE) or within < (3 * TOKENS // 4 if index == 0 else TOKENS // 2 + 1):
         sys.exit("error: expected less")
