@@ -9,7 +9,7 @@
                     sizeof(type::field) == bytes,                              \
                 #type "." #field ": expected " #bytes " bytes at " #offset)
 
-static_assert(KVC_ABI_VERSION == 2, "expected the version of this layout");
+static_assert(KVC_ABI_VERSION == 3, "expected the version of this layout");
 
 static_assert(sizeof(kvc_type) == 4 && KVC_TYPE_F64 == 0 && KVC_TYPE_F32 == 1 &&
                   KVC_TYPE_F16 == 2 && KVC_TYPE_BF16 == 3,
@@ -30,6 +30,28 @@ FIELD(kvc_kernels, features, 8, 8);
 FIELD(kvc_kernels, forward, 16, 8);
 static_assert(sizeof(kvc_kernels) == 24, "kvc_kernels: expected 24 bytes");
 
+FIELD(kvc_section, offset, 0, 8);
+FIELD(kvc_section, rows, 8, 8);
+FIELD(kvc_section, pieces, 16, 8);
+FIELD(kvc_section, lanes, 24, 8);
+FIELD(kvc_section, bytes, 32, 8);
+static_assert(sizeof(kvc_section) == 40, "kvc_section: expected 40 bytes");
+
+FIELD(kvc_group, layers, 0, 8);
+FIELD(kvc_group, kv_heads, 8, 8);
+FIELD(kvc_group, key_width, 16, 8);
+FIELD(kvc_group, value_width, 24, 8);
+FIELD(kvc_group, type, 32, 4);
+FIELD(kvc_group, layout, 40, 8);
+FIELD(kvc_group, positions_per_page, 48, 8);
+FIELD(kvc_group, pages_per_sequence, 56, 8);
+FIELD(kvc_group, page_bytes, 64, 8);
+FIELD(kvc_group, page_padding, 72, 8);
+FIELD(kvc_group, window, 80, 8);
+FIELD(kvc_group, sections_count, 88, 8);
+FIELD(kvc_group, sections, 96, 8);
+static_assert(sizeof(kvc_group) == 104, "kvc_group: expected 104 bytes");
+
 FIELD(kvc_library, abi_version, 0, 4);
 FIELD(kvc_library, struct_size, 4, 4);
 FIELD(kvc_library, name, 8, 8);
@@ -39,22 +61,15 @@ FIELD(kvc_library, vocab, 56, 8);
 FIELD(kvc_library, width, 64, 8);
 FIELD(kvc_library, layers, 72, 8);
 FIELD(kvc_library, heads, 80, 8);
-FIELD(kvc_library, kv_heads, 88, 8);
-FIELD(kvc_library, key_width, 96, 8);
-FIELD(kvc_library, value_width, 104, 8);
-FIELD(kvc_library, capacity, 112, 8);
-FIELD(kvc_library, arithmetic, 120, 4);
-FIELD(kvc_library, cache_type, 124, 4);
-FIELD(kvc_library, layout, 128, 8);
-FIELD(kvc_library, exact, 136, 8);
-FIELD(kvc_library, positions_per_page, 144, 8);
-FIELD(kvc_library, pages_per_sequence, 152, 8);
-FIELD(kvc_library, page_bytes, 160, 8);
-FIELD(kvc_library, page_padding, 168, 8);
-FIELD(kvc_library, weights_bytes, 176, 8);
-FIELD(kvc_library, weights_padding, 184, 8);
-FIELD(kvc_library, max_tokens, 192, 8);
-FIELD(kvc_library, workspace_bytes, 200, 8);
-FIELD(kvc_library, kernels_count, 208, 8);
-FIELD(kvc_library, kernels, 216, 8);
-static_assert(sizeof(kvc_library) == 224, "kvc_library: expected 224 bytes");
+FIELD(kvc_library, capacity, 88, 8);
+FIELD(kvc_library, arithmetic, 96, 4);
+FIELD(kvc_library, exact, 104, 8);
+FIELD(kvc_library, weights_bytes, 112, 8);
+FIELD(kvc_library, weights_padding, 120, 8);
+FIELD(kvc_library, max_tokens, 128, 8);
+FIELD(kvc_library, workspace_bytes, 136, 8);
+FIELD(kvc_library, groups_count, 144, 8);
+FIELD(kvc_library, groups, 152, 8);
+FIELD(kvc_library, kernels_count, 160, 8);
+FIELD(kvc_library, kernels, 168, 8);
+static_assert(sizeof(kvc_library) == 176, "kvc_library: expected 176 bytes");

@@ -64,7 +64,8 @@ kvc_buffer bufferOf(void *address, int64_t elements) {
   return {address, address, 0, elements, 1};
 }
 
-// Gathers tokens of chunks and computes them max_tokens at a time.
+// Gathers tokens of chunks and computes them max_tokens at a time, and of one
+// sequence as many as the cache takes at a time.
 class Slices {
 public:
   Slices(kvc_session *session, void *logits)
@@ -72,9 +73,12 @@ public:
 
   void append(const kvc_chunk &chunk) {
     int64_t room = session->model->library->max_tokens;
+    int64_t first = 0; // of the chunk in the slice
     for (int64_t i = 0; i < chunk.count; ++i) {
-      if (count == room)
+      if (count == room || i - first == session->model->longestSlice) {
         compute();
+        first = i;
+      }
       if (chunk.outputs == KVC_OUTPUTS_ALL ||
           (chunk.outputs == KVC_OUTPUTS_LAST && i == chunk.count - 1))
         session->outputs[rows++] = count;
@@ -90,10 +94,9 @@ public:
     const PackedFile &file = session->model->weights;
     kvc_buffer weights = bufferOf(file.data, file.dataBytes);
     kvc_buffer pool =
-        bufferOf(session->pool.memory.address, session->pool.memory.bytes);
+        bufferOf(session->cache.address, session->cache.bytes);
     kvc_buffer pages =
-        bufferOf(session->pages,
-                 session->sequences * library->pages_per_sequence);
+        bufferOf(session->tables, session->sequences * session->tablePages);
     kvc_buffer lengths = bufferOf(session->computed, session->sequences);
     kvc_buffer tokens = bufferOf(session->tokens, count);
     kvc_buffer sequences = bufferOf(session->sequenceOf, count);
@@ -124,12 +127,10 @@ private:
 
 // Makes the chunk a part of its sequence.
 void commit(kvc_session *session, const kvc_chunk &chunk) {
-  const CachePool &pool = session->pool;
-  const int64_t *pages = pagesOf(session, chunk.sequence);
-  int64_t *length = &session->lengths[chunk.sequence];
-  for (int64_t i = 0; i < chunk.count; ++i, ++*length)
-    tokensOf(pool, pages[*length / pool.positions])[*length % pool.positions] =
-        chunk.tokens[i];
+  int64_t length = session->lengths[chunk.sequence];
+  for (int64_t i = 0; i < chunk.count; ++i)
+    tokenAt(session, chunk.sequence, length + i) = chunk.tokens[i];
+  setLength(session, chunk.sequence, length + chunk.count);
 }
 
 } // namespace

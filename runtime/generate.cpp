@@ -77,15 +77,12 @@ kvc_status check(const Request &request) {
                 static_cast<long long>(request.count),
                 static_cast<unsigned long long>(request.promptCount) +
                     static_cast<unsigned long long>(request.count) - 1);
-  int64_t pages = pagesToAppend(request.session, request.sequence,
-                                request.promptCount + request.count - 1);
-  const CachePool &pool = request.session->pool;
-  if (pages > pool.freeCount)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "the pool has %lld of %lld pages free and the call takes %lld",
-                static_cast<long long>(pool.freeCount),
-                static_cast<long long>(pool.pageCount),
-                static_cast<long long>(pages));
+  for (const PagePool &pool : groupPools(request.session)) {
+    PagesTaken taken = pagesToAppend(request.session, pool, request.sequence,
+                                     request.promptCount + request.count - 1);
+    if (kvc_status status = checkFree(request.session, pool, taken.all))
+      return status;
+  }
   return KVC_OK;
 }
 
@@ -142,7 +139,7 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
   if (kvc_status status = check(request))
     return status;
   int64_t length = session->lengths[sequence];
-  int64_t shared = pageToCopy(session, sequence);
+  rememberPages(session, sequence);
   Generator generator = sampler ? sampler->generator : Generator{};
   int64_t made = 0;
   if (sampler)
@@ -155,9 +152,8 @@ kvc_status kvc_generate(kvc_session *session, int64_t sequence,
       *out_count = made;
     return KVC_OK;
   }
-  cutSequence(session, sequence, length);
-  if (shared >= 0)
-    restoreSharedPage(session, sequence, shared);
+  if (length == 0 || length >= shortestLength(session, sequence))
+    restorePages(session, sequence, length);
   if (sampler)
     sampler->generator = generator;
   return status;

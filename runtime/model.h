@@ -16,6 +16,7 @@ struct kvc_model {
   const kvc_library *library;
   const kvc_kernels *kernels;    // the best that this machine runs
   int64_t cacheBytesPerPosition; // of one sequence, without padding
+  int64_t longestSlice; // tokens of a sequence that the cache takes at a time
   kvc::PackedFile weights;
 };
 

@@ -74,27 +74,26 @@ kvc_status checkChunk(kvc_session *session, const kvc_chunk &chunk,
   return KVC_OK;
 }
 
-// Counts pages. The last of those who share a page and write to it need not copy
-// it: each copy is as good as done for the chunks that follow, until the end.
-void countPages(kvc_session *session, const kvc_chunk *chunks,
-                int64_t chunkCount, Plan *plan) {
-  const CachePool &pool = session->pool;
-  auto lastPage = [&](int64_t sequence) {
-    return pagesOf(session, sequence)[session->lengths[sequence] /
-                                      pool.positions];
-  };
+// Counts the pages that all chunks take from a pool. The last of those who share a
+// page and write to it need not copy it: each copy is as good as done for the chunks
+// that follow.
+PagesTaken countPages(const kvc_session *session, const PagePool &pool,
+                      const kvc_chunk *chunks, int64_t chunkCount) {
   for (int64_t i = 0; i < chunkCount; ++i) {
-    int64_t sequence = chunks[i].sequence;
-    plan->newPages += pagesToAppend(session, sequence, chunks[i].count);
-    if (!appendCopies(session, sequence))
-      continue;
-    ++plan->copiedPages;
-    --holdersOf(pool, lastPage(sequence));
-    session->planned[sequence] = -session->callNumber;
+    int64_t length = session->lengths[chunks[i].sequence];
+    forEachPage(*pool.group, length, length + chunks[i].count, [&](int64_t index) {
+      if (int64_t page = pagesOf(pool, chunks[i].sequence)[index]; page >= 0)
+        pool.counts[numberOf(pool, page)] = 0;
+    });
   }
-  for (int64_t i = 0; i < chunkCount; ++i)
-    if (session->planned[chunks[i].sequence] == -session->callNumber)
-      ++holdersOf(pool, lastPage(chunks[i].sequence));
+  PagesTaken all = {};
+  for (int64_t i = 0; i < chunkCount; ++i) {
+    PagesTaken taken = pagesToAppend(session, pool, chunks[i].sequence,
+                                     chunks[i].count, pool.counts);
+    all.all += taken.all;
+    all.copies += taken.copies;
+  }
+  return all;
 }
 
 } // namespace
@@ -118,13 +117,13 @@ kvc_status planChunks(kvc_session *session, const kvc_chunk *chunks,
   for (int64_t i = 0; i < chunkCount; ++i)
     if (kvc_status status = checkChunk(session, chunks[i], i, plan))
       return status;
-  countPages(session, chunks, chunkCount, plan);
-  if (plan->newPages > session->pool.freeCount)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "the pool has %lld of %lld pages free and the call takes %lld",
-                static_cast<long long>(session->pool.freeCount),
-                static_cast<long long>(session->pool.pageCount),
-                static_cast<long long>(plan->newPages));
+  for (const PagePool &pool : groupPools(session)) {
+    PagesTaken taken = countPages(session, pool, chunks, chunkCount);
+    plan->newPages += taken.all;
+    plan->copiedPages += taken.copies;
+    if (kvc_status status = checkFree(session, pool, taken.all))
+      return status;
+  }
   return KVC_OK;
 }
 
@@ -148,6 +147,7 @@ kvc_status kvc_plan(kvc_session *session, const kvc_chunk *chunks,
   info.logits_rows = plan.rows;
   info.new_pages = plan.newPages;
   info.copied_pages = plan.copiedPages;
-  info.free_pages = session->pool.freeCount;
+  for (const PagePool &pool : groupPools(session))
+    info.free_pages += pool.freeCount;
   return writeInfo(out_info, info, "kvc_plan_info");
 }

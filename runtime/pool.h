@@ -1,4 +1,4 @@
-// Memory of cache pages.
+// Pages of a group of layers, and which of them each sequence holds.
 #ifndef KVC_RUNTIME_POOL_H
 #define KVC_RUNTIME_POOL_H
 
@@ -7,46 +7,53 @@
 
 namespace kvc {
 
-// Pages of one size in one mapping. A page is named by its byte offset from the
-// mapping's start, a multiple of 64. Sequences hold pages, and several can hold
-// the same one; a page that nobody holds is free.
-struct CachePool {
-  Allocator allocator; // that it comes from
-  Mapping memory;
+// Pages of one size, behind each other. A page is named by its byte offset in
+// `memory`, a multiple of 64. Sequences hold pages, and several can hold the same
+// one; a page that nobody holds is free.
+struct PagePool {
+  const kvc_group *group; // what a page holds
+  char *memory;
+  int64_t firstPage;  // offset of
   int64_t pageStride; // bytes from page to page
   int64_t pageCount;
-  int64_t positions;   // of one page
-  bool poison;         // free pages hold bytes of 0xff
-  int64_t *holders; // [pageCount], how many sequences hold the page
-  int64_t *free;       // [pageCount], a stack of the free pages
+  bool poison;        // free pages hold bytes of 0xff
+  int64_t *holders;   // [pageCount], how many sequences hold the page
+  int64_t *free;      // [pageCount], a stack of the free pages
   int64_t freeCount;
-  int64_t *filled; // [pageCount], scratch: positions in use
-  int32_t *tokens; // [pageCount, positions], whose keys and values they are
+  int64_t *counts; // [pageCount], scratch
+  // The page of index i of sequence s at [s * tableStride + i], -1 where it holds
+  // none: where none of its positions stands.
+  int64_t *table;
+  int64_t *newTable; // the same, scratch of a reordering
+  int64_t tableStride;
 };
 
-// Reserves a pool of `pageCount` pages with the geometry of the library, and
-// touches none of its memory, since there may be too little.
-kvc_status createPool(CachePool *pool, const Allocator &allocator,
-                      const kvc_library *library, int64_t pageCount);
-// Makes all pages free.
-void fillPool(CachePool *pool, bool poison);
-void destroyPool(CachePool *pool);
-
-// Bytes of what the pool keeps beside the pages.
-int64_t metadataBytes(const CachePool &pool);
+// Gives a pool its sizes. It follows what takes `*bytes` bytes of its memory, and
+// adds its own.
+kvc_status sizePool(PagePool *pool, const kvc_group *group, int64_t pageCount,
+                    int64_t *bytes);
+// Reserves its lists, and touches none of them, since there may be too little.
+kvc_status reservePool(PagePool *pool, const Allocator &allocator);
+// Makes all pages free, which nobody holds; `memory` and tables are there.
+void fillPool(PagePool *pool, int64_t sequences, bool poison);
+void destroyPool(PagePool *pool, const Allocator &allocator);
 
 // Takes a free page for one sequence. There must be one: whoever takes pages
 // has counted before.
-int64_t takePage(CachePool *pool);
+int64_t takePage(PagePool *pool);
 // One more sequence holds the page, or one fewer.
-void holdPage(CachePool *pool, int64_t page);
-void dropPage(CachePool *pool, int64_t page);
+void holdPage(PagePool *pool, int64_t page);
+void dropPage(PagePool *pool, int64_t page);
 
-inline int64_t &holdersOf(const CachePool &pool, int64_t page) {
-  return pool.holders[page / pool.pageStride];
+inline int64_t numberOf(const PagePool &pool, int64_t page) {
+  return (page - pool.firstPage) / pool.pageStride;
 }
-inline int32_t *tokensOf(const CachePool &pool, int64_t page) {
-  return pool.tokens + page / pool.pageStride * pool.positions;
+inline int64_t &holdersOf(const PagePool &pool, int64_t page) {
+  return pool.holders[numberOf(pool, page)];
+}
+// The table of a sequence, [pages_per_sequence].
+inline int64_t *pagesOf(const PagePool &pool, int64_t sequence) {
+  return pool.table + sequence * pool.tableStride;
 }
 
 } // namespace kvc

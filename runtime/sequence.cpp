@@ -21,16 +21,9 @@ kvc_status checkSameModel(const kvc_session *from, const kvc_session *to) {
               startOf(expected), startOf(got));
 }
 
-// Pages that come back when the sequence is emptied.
-int64_t pagesHeldAlone(const kvc_session *session, int64_t sequence) {
-  int64_t count = pagesFor(session, session->lengths[sequence]), alone = 0;
-  for (int64_t i = 0; i < count; ++i)
-    alone += holdersOf(session->pool, pagesOf(session, sequence)[i]) == 1;
-  return alone;
-}
-
-kvc_status checkFits(const kvc_session *session, int64_t sequence,
-                     int64_t length) {
+kvc_status checkFits(const kvc_session *fromSession, int64_t from,
+                     const kvc_session *session, int64_t sequence) {
+  int64_t length = fromSession->lengths[from];
   if (length > session->capacity)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld of to_session has %lld positions and the copy "
@@ -38,29 +31,37 @@ kvc_status checkFits(const kvc_session *session, int64_t sequence,
                 static_cast<long long>(sequence),
                 static_cast<long long>(session->capacity),
                 static_cast<long long>(length));
-  int64_t free = session->pool.freeCount + pagesHeldAlone(session, sequence);
-  if (pagesFor(session, length) > free)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "the pool of to_session has %lld of %lld pages for sequence "
-                "%lld and the copy takes %lld",
-                static_cast<long long>(free),
-                static_cast<long long>(session->pool.pageCount),
-                static_cast<long long>(sequence),
-                static_cast<long long>(pagesFor(session, length)));
+  for (const PagePool &pool : groupPools(session)) {
+    // Those that come back when the sequence is emptied are free then.
+    int64_t free = pool.freeCount + pagesHeldAlone(pool, sequence);
+    int64_t oldest = oldestOf(*pool.group, fromSession->reached[from]);
+    int64_t takes = pagesOfRange(*pool.group, oldest, length);
+    if (takes > free)
+      return fail(KVC_OUT_OF_CAPACITY,
+                  "the pool of to_session has %lld of %lld pages for sequence "
+                  "%lld and the copy takes %lld",
+                  static_cast<long long>(free),
+                  static_cast<long long>(pool.pageCount),
+                  static_cast<long long>(sequence),
+                  static_cast<long long>(takes));
+  }
   return KVC_OK;
 }
 
 // Positions that fit behind the sequence's last one.
 int64_t roomOf(const kvc_session *session, int64_t sequence) {
-  int64_t length = session->lengths[sequence];
-  int64_t left = session->capacity - length;
-  int64_t free = session->pool.freeCount - appendCopies(session, sequence);
-  if (free < 0)
-    return 0;
-  int64_t positions = session->pool.positions;
-  int64_t room =
-      (pagesFor(session, length) + free) * positions - length;
-  return room < left ? room : left;
+  int64_t room = session->capacity - session->lengths[sequence];
+  for (const PagePool &pool : groupPools(session)) {
+    // The more positions, the more pages: the most that fit lie in [fits, room].
+    for (int64_t fits = 0; fits < room;) {
+      int64_t middle = fits + (room - fits + 1) / 2;
+      if (pagesToAppend(session, pool, sequence, middle).all <= pool.freeCount)
+        fits = middle;
+      else
+        room = middle - 1;
+    }
+  }
+  return room;
 }
 
 } // namespace
@@ -85,6 +86,15 @@ kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
     return fail(KVC_INVALID_ARGUMENT,
                 "expected length to be in 0..%lld (that of sequence %lld), but "
                 "got %lld",
+                static_cast<long long>(session->lengths[sequence]),
+                static_cast<long long>(sequence),
+                static_cast<long long>(length));
+  int64_t shortest = shortestLength(session, sequence);
+  if (length != 0 && length < shortest)
+    return fail(KVC_INVALID_ARGUMENT,
+                "expected length to be 0 or in %lld..%lld, since sequence %lld has "
+                "forgotten what a token before needs, but got %lld",
+                static_cast<long long>(shortest),
                 static_cast<long long>(session->lengths[sequence]),
                 static_cast<long long>(sequence),
                 static_cast<long long>(length));
@@ -145,8 +155,7 @@ kvc_status kvc_sequence_copy(const kvc_session *from_session, int64_t from,
     return status;
   if (kvc_status status = checkSameModel(from_session, to_session))
     return status;
-  if (kvc_status status =
-          checkFits(to_session, to, from_session->lengths[from]))
+  if (kvc_status status = checkFits(from_session, from, to_session, to))
     return status;
   copySequence(from_session, from, to_session, to);
   return KVC_OK;
@@ -175,11 +184,8 @@ kvc_status kvc_sequence_tokens(const kvc_session *session, int64_t sequence,
                 static_cast<long long>(first), static_cast<long long>(count));
   if (count > 0 && !out_tokens)
     return failNull("out_tokens");
-  const CachePool &pool = session->pool;
-  const int64_t *pages = pagesOf(session, sequence);
-  for (int64_t i = 0, position = first; i < count; ++i, ++position)
-    out_tokens[i] = tokensOf(
-        pool, pages[position / pool.positions])[position % pool.positions];
+  for (int64_t i = 0; i < count; ++i)
+    out_tokens[i] = tokenAt(session, sequence, first + i);
   return KVC_OK;
 }
 
@@ -194,8 +200,12 @@ kvc_status kvc_sequence_query(const kvc_session *session, int64_t sequence,
   kvc_sequence_info_init(&info);
   info.length = session->lengths[sequence];
   info.room = roomOf(session, sequence);
-  info.cache_bytes = info.length * session->model->cacheBytesPerPosition;
-  info.pages = pagesFor(session, info.length);
-  info.shared_pages = info.pages - pagesHeldAlone(session, sequence);
+  info.cache_bytes = bytesHeld(session, sequence);
+  for (const PagePool &pool : groupPools(session)) {
+    int64_t held = pagesHeld(pool, sequence);
+    info.pages += held;
+    info.shared_pages += held - pagesHeldAlone(pool, sequence);
+  }
+  info.shortest = shortestLength(session, sequence);
   return writeInfo(out_info, info, "kvc_sequence_info");
 }

@@ -50,15 +50,23 @@ kvc_status checkParams(const kvc_library *library,
 
 // Pages of all sequences at capacity; the most that 64 bits hold, where they hold
 // fewer.
-int64_t allPages(const kvc_library *library, const kvc_session_params &params) {
-  int64_t capacity = params.capacity ? params.capacity : library->capacity;
-  int64_t each = (capacity - 1) / library->positions_per_page + 1, all;
-  return multiply(params.sequences, each, &all) ? all : INT64_MAX;
+int64_t allPages(const kvc_group &group, int64_t capacity, int64_t sequences) {
+  int64_t all, each = pagesOfRange(group, 0, capacity);
+  return multiply(sequences, each, &all) ? all : INT64_MAX;
+}
+
+int64_t capacityOf(const kvc_library *library, const kvc_session_params &params) {
+  return params.capacity ? params.capacity : library->capacity;
 }
 
 kvc_status checkPoolPages(const kvc_library *library,
                           const kvc_session_params &params) {
-  int64_t all = allPages(library, params);
+  int64_t all = 0;
+  for (int64_t i = 0; i < library->groups_count; ++i) {
+    int64_t mine = allPages(library->groups[i], capacityOf(library, params),
+                            params.sequences);
+    all = all < mine ? mine : all;
+  }
   if (params.pool_pages < 0 || params.pool_pages > all)
     return fail(KVC_INVALID_ARGUMENT,
                 "expected pool_pages to be in 1..%lld (%lld for each of %lld "
@@ -70,24 +78,104 @@ kvc_status checkPoolPages(const kvc_library *library,
   return KVC_OK;
 }
 
-// Creates the pool, the largest part, and then the page tables.
+// A token is four bytes; a fork copies none of the pages that it doesn't write to.
+kvc_group groupOfTokens(const kvc_library *library) {
+  static const kvc_section section = {0, 1, 1, 1, sizeof(int32_t)};
+  constexpr int64_t positions = lineBytes;
+  kvc_group group = {};
+  group.positions_per_page = positions;
+  group.pages_per_sequence = (library->capacity - 1) / positions + 1;
+  group.page_bytes = positions * section.bytes;
+  group.sections_count = 1;
+  group.sections = &section;
+  return group;
+}
+
+// The pages of the library's groups, the largest part.
+kvc_status reserveCache(kvc_session *session, const kvc_session_params &params) {
+  const kvc_library *library = session->model->library;
+  int64_t bytes = 0;
+  bool hugePages = true;
+  for (int64_t i = 0; i < library->groups_count; ++i) {
+    const kvc_group *group = &library->groups[i];
+    int64_t pages = allPages(*group, session->capacity, session->sequences);
+    if (params.pool_pages && params.pool_pages < pages)
+      pages = params.pool_pages;
+    if (kvc_status status = sizePool(&session->pools[i], group, pages, &bytes))
+      return status;
+    // Capacity that nobody uses shall cost nothing. Pages of the cache are filled
+    // one after another, so that one huge page holding several is; but the
+    // positions of one as large as a contiguous cache are scattered over all of it.
+    hugePages &= group->page_bytes <= hugePageBytes;
+  }
+  if (map(session->allocator, &session->cache, bytes, hugePages))
+    return KVC_OK;
+  return fail(KVC_OUT_OF_MEMORY,
+              "no memory for a cache of %lld bytes, %lld sequences of %lld "
+              "positions: a model compiled with a smaller --capacity takes less",
+              static_cast<long long>(bytes),
+              static_cast<long long>(session->sequences),
+              static_cast<long long>(session->capacity));
+}
+
+kvc_status reserveTokens(kvc_session *session) {
+  PagePool *pool = &tokenPool(session);
+  session->tokenGroup = groupOfTokens(session->model->library);
+  int64_t bytes = 0;
+  int64_t pages =
+      allPages(session->tokenGroup, session->capacity, session->sequences);
+  if (kvc_status status = sizePool(pool, &session->tokenGroup, pages, &bytes))
+    return status;
+  if (map(session->allocator, &session->tokenPages, bytes, /*hugePages=*/false))
+    return KVC_OK;
+  return fail(KVC_OUT_OF_MEMORY, "no memory for %lld bytes of tokens",
+              static_cast<long long>(bytes));
+}
+
+// Reserves the pools and their tables.
 kvc_status reservePages(kvc_session *session,
                         const kvc_session_params &params) {
   const Allocator &allocator = session->allocator;
-  const kvc_library *library = session->model->library;
-  int64_t pages =
-      params.pool_pages ? params.pool_pages : allPages(library, params);
-  if (kvc_status status = createPool(&session->pool, allocator, library, pages))
+  int64_t groups = session->model->library->groups_count;
+  session->pools = allocate<PagePool>(allocator, groups + 1);
+  if (!session->pools)
+    return fail(KVC_OUT_OF_MEMORY, "no memory for %lld groups of layers",
+                static_cast<long long>(groups));
+  if (kvc_status status = reserveCache(session, params))
     return status;
-  int64_t entries;
-  if (!multiply(session->sequences, library->pages_per_sequence, &entries) ||
-      !(session->pages = allocate<int64_t>(allocator, entries)) ||
-      !(session->reorderedPages = allocate<int64_t>(allocator, entries)))
+  if (kvc_status status = reserveTokens(session))
+    return status;
+  for (PagePool &pool : allPools(session))
+    if (kvc_status status = reservePool(&pool, allocator))
+      return status;
+  for (PagePool &pool : groupPools(session))
+    session->tablePages += pool.group->pages_per_sequence;
+  int64_t tokenPages = session->tokenGroup.pages_per_sequence;
+  int64_t entries, tokenEntries;
+  if (!multiply(session->sequences, session->tablePages, &entries) ||
+      !multiply(session->sequences, tokenPages, &tokenEntries) ||
+      !(session->tables = allocate<int64_t>(allocator, entries)) ||
+      !(session->newTables = allocate<int64_t>(allocator, entries)) ||
+      !(session->tokenTables = allocate<int64_t>(allocator, tokenEntries)) ||
+      !(session->newTokenTables = allocate<int64_t>(allocator, tokenEntries)))
     return fail(KVC_OUT_OF_MEMORY,
                 "no memory for the page tables of %lld sequences with %lld "
                 "pages each",
                 static_cast<long long>(session->sequences),
-                static_cast<long long>(library->pages_per_sequence));
+                static_cast<long long>(session->tablePages));
+  int64_t column = 0;
+  for (PagePool &pool : groupPools(session)) {
+    pool.memory = session->cache.address;
+    pool.table = session->tables + column;
+    pool.newTable = session->newTables + column;
+    pool.tableStride = session->tablePages;
+    column += pool.group->pages_per_sequence;
+  }
+  PagePool &tokens = tokenPool(session);
+  tokens.memory = session->tokenPages.address;
+  tokens.table = session->tokenTables;
+  tokens.newTable = session->newTokenTables;
+  tokens.tableStride = tokenPages;
   return KVC_OK;
 }
 
@@ -97,14 +185,15 @@ kvc_status reserveBuffers(kvc_session *session) {
   session->lengths = allocate<int64_t>(allocator, session->sequences);
   session->computed = allocate<int64_t>(allocator, session->sequences);
   session->planned = allocate<int64_t>(allocator, session->sequences);
-  session->reorderedLengths =
-      allocate<int64_t>(allocator, session->sequences);
+  session->reached = allocate<int64_t>(allocator, session->sequences);
+  session->newLengths = allocate<int64_t>(allocator, session->sequences);
+  session->newReached = allocate<int64_t>(allocator, session->sequences);
   session->tokens = allocate<int32_t>(allocator, library->max_tokens);
   session->sequenceOf = allocate<int32_t>(allocator, library->max_tokens);
   session->outputs = allocate<int64_t>(allocator, library->max_tokens);
   if (!session->lengths || !session->computed || !session->planned ||
-      !session->reorderedLengths || !session->tokens || !session->sequenceOf ||
-      !session->outputs)
+      !session->reached || !session->newLengths || !session->newReached ||
+      !session->tokens || !session->sequenceOf || !session->outputs)
     return fail(KVC_OUT_OF_MEMORY, "no memory for %lld sequences",
                 static_cast<long long>(session->sequences));
   if (!map(allocator, &session->workspace, library->workspace_bytes,
@@ -121,8 +210,7 @@ kvc_status reserveBuffers(kvc_session *session) {
 
 kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   const kvc_model *model = session->model;
-  session->capacity =
-      params.capacity ? params.capacity : model->library->capacity;
+  session->capacity = capacityOf(model->library, params);
   session->sequences = params.sequences;
   session->threadCount = params.executor  ? 0
                          : params.threads ? params.threads
@@ -148,10 +236,8 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   if (status != KVC_OK)
     return status;
   // All is there: now it may be touched.
-  fillPool(&session->pool, params.poison);
-  int64_t entries = session->sequences * model->library->pages_per_sequence;
-  for (int64_t i = 0; i < entries; ++i)
-    session->pages[i] = -1;
+  for (PagePool &pool : allPools(session))
+    fillPool(&pool, session->sequences, params.poison);
   if (params.poison)
     memset(session->workspace.address, 0xff, size_t(session->workspace.bytes));
   return KVC_OK;
@@ -175,11 +261,14 @@ bool countForks() {
 
 // Bytes of what is kept for sequences beside their pages.
 int64_t metadataBytes(const kvc_session *session) {
-  int64_t entries = session->sequences * 2; // pages and reorderedPages
-  return metadataBytes(session->pool) +
-         int64_t(sizeof(int64_t)) *
-             (entries * session->model->library->pages_per_sequence +
-              session->sequences * 4); // the arrays of lengths, and planned
+  int64_t numbers = 6; // lengths, reached, both anew, computed and planned
+  int64_t lists = 0;
+  for (const PagePool &pool : allPools(session)) {
+    numbers += 2 * pool.group->pages_per_sequence; // table and newTable
+    lists += 3 * pool.pageCount;                   // holders, free and counts
+  }
+  return int64_t(sizeof(int64_t)) * (numbers * session->sequences + lists) +
+         session->tokenPages.bytes;
 }
 
 } // namespace
@@ -269,13 +358,22 @@ void kvc_session_destroy(kvc_session *session) {
   deallocate(allocator, session->outputs);
   deallocate(allocator, session->sequenceOf);
   deallocate(allocator, session->tokens);
-  deallocate(allocator, session->reorderedLengths);
+  deallocate(allocator, session->newReached);
+  deallocate(allocator, session->newLengths);
+  deallocate(allocator, session->reached);
   deallocate(allocator, session->planned);
   deallocate(allocator, session->computed);
   deallocate(allocator, session->lengths);
-  destroyPool(&session->pool);
-  deallocate(allocator, session->reorderedPages);
-  deallocate(allocator, session->pages);
+  deallocate(allocator, session->newTokenTables);
+  deallocate(allocator, session->tokenTables);
+  deallocate(allocator, session->newTables);
+  deallocate(allocator, session->tables);
+  if (session->pools)
+    for (PagePool &pool : allPools(session))
+      destroyPool(&pool, allocator);
+  unmap(allocator, &session->tokenPages);
+  unmap(allocator, &session->cache);
+  deallocate(allocator, session->pools);
   releaseModel(session->model);
   session->tag = 0;
   deallocate(allocator, session);
@@ -295,9 +393,8 @@ kvc_status kvc_session_query(const kvc_session *session,
   info.capacity = session->capacity;
   info.cpu_level = session->kernels->level;
   for (int64_t i = 0; i < session->sequences; ++i)
-    info.cache_bytes +=
-        session->lengths[i] * session->model->cacheBytesPerPosition;
-  info.cache_reserved_bytes = session->pool.memory.bytes;
+    info.cache_bytes += bytesHeld(session, i);
+  info.cache_reserved_bytes = session->cache.bytes;
   info.workspace_bytes = session->workspace.bytes;
   reportPages(session, &info);
   info.metadata_bytes = metadataBytes(session);

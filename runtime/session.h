@@ -28,18 +28,24 @@ struct kvc_session {
 
   int64_t sequences;
   int64_t capacity; // positions of one sequence
-  kvc::CachePool pool;
-  // [sequences, pages_per_sequence]; -1 beyond what the length needs
-  int64_t *pages;
+  // One for each of the library's groups, and one for tokens.
+  kvc::PagePool *pools;
+  kvc_group tokenGroup;
+  kvc::Mapping cache, tokenPages; // their memory
+  // [sequences, tablePages]: the tables of the library's groups beside each other,
+  // which generated code reads, and those of tokens.
+  int64_t *tables, *tokenTables;
+  int64_t tablePages;
   int64_t *lengths; // [sequences], committed
-  // Scratch of a reordering, as `pages` and `lengths`.
-  int64_t *reorderedPages;
-  int64_t *reorderedLengths;
+  // [sequences], the largest length since it was 0. What stands beyond the length
+  // may have been written over what stood before it.
+  int64_t *reached;
+  // Scratch of a reordering, as the ones above.
+  int64_t *newTables, *newTokenTables, *newLengths, *newReached;
 
   // Of the forward call in progress. Between calls `computed` equals `lengths`.
   int64_t *computed; // [sequences], positions whose cells are written
-  int64_t *planned;  // [sequences], number of the plan that last named it,
-                     // negative when the sequence copies its last page
+  int64_t *planned;  // [sequences], number of the plan that last named it
   int64_t callNumber;
   int64_t regions; // parallel ones, of the last slice
   int32_t *tokens;        // [max_tokens], the slice

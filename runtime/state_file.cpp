@@ -1,14 +1,13 @@
 // Saved sequences. A file is
 //   StateHeader
-//   i32[length]  tokens
-//   the runs of each page in turn (page_layout.h)
-//   u32          checksum of all before
+//   of tokens, and then of each group of layers, what stands in its pages, page by
+//   page: the runs of the positions that it holds (page_layout.h)
+//   u32 checksum of all before
 // in little-endian order.
 #include "checksum.h"
 #include "error.h"
 #include "file.h"
 #include "memory.h"
-#include "page_layout.h"
 #include "page_table.h"
 #include "turn.h"
 
@@ -28,27 +27,30 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 namespace {
 
 constexpr char magic[8] = {'k', 'v', 'c', ' ', 's', 'e', 'q', '\n'};
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 
 struct StateHeader {
   char magic[8];
   uint32_t version;
   uint32_t headerBytes;
   uint8_t identity[KVC_IDENTITY_BYTES];
-  char layout[32]; // of the library, cut to 31 characters
+  char layout[32]; // of the library's first group, cut to 31 characters
   int64_t length;
+  int64_t reached; // see kvc_session
 };
-static_assert(sizeof(StateHeader) == 88, "no padding");
+static_assert(sizeof(StateHeader) == 96, "no padding");
 
-StateHeader headerOf(const kvc_session *session, int64_t length) {
+StateHeader headerOf(const kvc_session *session, int64_t length,
+                     int64_t reached) {
   const kvc_library *library = session->model->library;
   StateHeader header = {};
   memcpy(header.magic, magic, sizeof magic);
   header.version = version;
   header.headerBytes = sizeof header;
   memcpy(header.identity, library->identity, sizeof header.identity);
-  snprintf(header.layout, sizeof header.layout, "%s", library->layout);
+  snprintf(header.layout, sizeof header.layout, "%s", library->groups[0].layout);
   header.length = length;
+  header.reached = reached;
   return header;
 }
 
@@ -115,14 +117,21 @@ struct Stream {
   }
 };
 
-// Calls visit(page, used) for each page of a sequence of `length` positions.
-template <typename Visit>
-void forEachPage(const kvc_session *session, int64_t sequence, int64_t length,
-                 Visit visit) {
-  int64_t positions = session->pool.positions;
-  for (int64_t first = 0; first < length; first += positions)
-    visit(pagesOf(session, sequence)[first / positions],
-          length - first < positions ? length - first : positions);
+// Calls run(address, bytes) for all that a sequence holds: tokens first.
+template <typename Run>
+void forEachRunOf(const kvc_session *session, int64_t sequence, Run run) {
+  auto visit = [&](const PagePool &pool) {
+    forEachHeld(session, pool, sequence,
+                [&](int64_t page, int64_t at, int64_t count) {
+                  forEachRun(*pool.group, at, count,
+                             [&](int64_t offset, int64_t bytes) {
+                               run(pool.memory + page + offset, bytes);
+                             });
+                });
+  };
+  visit(tokenPool(session));
+  for (const PagePool &pool : groupPools(session))
+    visit(pool);
 }
 
 // What an error of a stream or of the system means.
@@ -131,17 +140,11 @@ const char *reasonOf(int error) {
 }
 
 void writeState(const kvc_session *session, int64_t sequence, Stream *stream) {
-  const CachePool &pool = session->pool;
-  int64_t length = session->lengths[sequence];
-  StateHeader header = headerOf(session, length);
+  StateHeader header = headerOf(session, session->lengths[sequence],
+                                session->reached[sequence]);
   stream->write(&header, sizeof header);
-  forEachPage(session, sequence, length, [&](int64_t page, int64_t used) {
-    stream->write(tokensOf(pool, page), used * int64_t(sizeof(int32_t)));
-  });
-  forEachPage(session, sequence, length, [&](int64_t page, int64_t used) {
-    forEachRun(session->model->library, used, [&](int64_t at, int64_t bytes) {
-      stream->write(pool.memory.address + page + at, bytes);
-    });
+  forEachRunOf(session, sequence, [&](const char *address, int64_t bytes) {
+    stream->write(address, bytes);
   });
   uint32_t sum = stream->sum;
   stream->write(&sum, sizeof sum);
@@ -150,7 +153,7 @@ void writeState(const kvc_session *session, int64_t sequence, Stream *stream) {
 
 kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
                        int64_t fileBytes, const char *path) {
-  StateHeader expected = headerOf(session, header.length);
+  StateHeader expected = headerOf(session, header.length, header.reached);
   if (memcmp(header.magic, magic, sizeof magic) != 0)
     return fail(KVC_IO, "%s: expected a saved sequence, but got another file",
                 path);
@@ -168,49 +171,57 @@ kvc_status checkHeader(const kvc_session *session, const StateHeader &header,
                 "model's), but got %016llx... with layout %.31s",
                 path, startOf(expected.identity), expected.layout,
                 startOf(header.identity), header.layout);
-  int64_t each =
-      session->model->cacheBytesPerPosition + int64_t(sizeof(int32_t));
-  int64_t around = sizeof header + sizeof(uint32_t), bytes;
-  if (header.length < 0 || !multiply(header.length, each, &bytes) ||
-      !add(bytes, around, &bytes) || bytes != fileBytes)
+  int64_t capacity = session->model->library->capacity;
+  int64_t bytes = sizeof header + sizeof(uint32_t);
+  bool isSound = header.length >= 0 && header.length <= header.reached &&
+                 header.reached <= capacity &&
+                 (header.length > 0 || header.reached == 0);
+  for (const PagePool &pool : allPools(session)) {
+    int64_t oldest = isSound ? oldestOf(*pool.group, header.reached) : 0, held;
+    isSound = isSound &&
+              shortestOf(*pool.group, header.reached) <= header.length &&
+              multiply(header.length - oldest, bytesPerPosition(*pool.group),
+                       &held) &&
+              add(bytes, held, &bytes);
+  }
+  if (!isSound)
     return fail(KVC_IO,
-                "%s: expected %lld positions of %lld bytes and %lld bytes "
-                "around them, but the file has %lld",
+                "%s: expected a length that a sequence of capacity %lld can have "
+                "after it had %lld positions, but got %lld",
+                path, static_cast<long long>(capacity),
+                static_cast<long long>(header.reached),
+                static_cast<long long>(header.length));
+  if (bytes != fileBytes)
+    return fail(KVC_IO,
+                "%s: expected %lld positions in a file of %lld bytes, but it has "
+                "%lld",
                 path, static_cast<long long>(header.length),
-                static_cast<long long>(each), static_cast<long long>(around),
-                static_cast<long long>(fileBytes));
+                static_cast<long long>(bytes), static_cast<long long>(fileBytes));
   return KVC_OK;
 }
 
 kvc_status checkRoom(const kvc_session *session, int64_t sequence,
-                     int64_t length) {
-  if (length > session->capacity)
+                     const StateHeader &header) {
+  if (header.length > session->capacity)
     return fail(KVC_OUT_OF_CAPACITY,
                 "sequence %lld has %lld positions and the saved one takes %lld",
                 static_cast<long long>(sequence),
                 static_cast<long long>(session->capacity),
-                static_cast<long long>(length));
-  if (pagesFor(session, length) > session->pool.freeCount)
-    return fail(KVC_OUT_OF_CAPACITY,
-                "the pool has %lld of %lld pages free and the call takes %lld",
-                static_cast<long long>(session->pool.freeCount),
-                static_cast<long long>(session->pool.pageCount),
-                static_cast<long long>(pagesFor(session, length)));
+                static_cast<long long>(header.length));
+  for (const PagePool &pool : groupPools(session)) {
+    int64_t oldest = oldestOf(*pool.group, header.reached);
+    int64_t pages = pagesOfRange(*pool.group, oldest, header.length);
+    if (kvc_status status = checkFree(session, pool, pages))
+      return status;
+  }
   return KVC_OK;
 }
 
 // Reads what stands behind the header into the sequence's pages.
-kvc_status readBody(kvc_session *session, int64_t sequence, int64_t length,
-                    Stream *stream, const char *path) {
-  const CachePool &pool = session->pool;
-  const kvc_library *library = session->model->library;
-  forEachPage(session, sequence, length, [&](int64_t page, int64_t used) {
-    stream->read(tokensOf(pool, page), used * int64_t(sizeof(int32_t)));
-  });
-  forEachPage(session, sequence, length, [&](int64_t page, int64_t used) {
-    forEachRun(library, used, [&](int64_t at, int64_t bytes) {
-      stream->read(pool.memory.address + page + at, bytes);
-    });
+kvc_status readBody(kvc_session *session, int64_t sequence, Stream *stream,
+                    const char *path) {
+  forEachRunOf(session, sequence, [&](char *address, int64_t bytes) {
+    stream->read(address, bytes);
   });
   uint32_t expected = stream->sum, got = 0;
   stream->read(&got, sizeof got);
@@ -224,11 +235,9 @@ kvc_status readBody(kvc_session *session, int64_t sequence, int64_t length,
 
 kvc_status checkTokens(const kvc_session *session, int64_t sequence,
                        const char *path) {
-  const CachePool &pool = session->pool;
   int64_t vocab = session->model->library->vocab;
   for (int64_t i = 0; i < session->lengths[sequence]; ++i) {
-    int64_t page = pagesOf(session, sequence)[i / pool.positions];
-    int32_t token = tokensOf(pool, page)[i % pool.positions];
+    int32_t token = tokenAt(session, sequence, i);
     if (token < 0 || token >= vocab)
       return fail(KVC_IO, "%s: expected token %lld to be in 0..%lld, but got %d",
                   path, static_cast<long long>(i),
@@ -245,12 +254,10 @@ kvc_status restore(kvc_session *session, int64_t sequence, Stream *stream,
     return failFile(path, "read it", reasonOf(stream->error));
   if (kvc_status status = checkHeader(session, header, fileBytes, path))
     return status;
-  if (kvc_status status = checkRoom(session, sequence, header.length))
+  if (kvc_status status = checkRoom(session, sequence, header))
     return status;
-  takePagesToAppend(session, sequence, header.length);
-  session->lengths[sequence] = session->computed[sequence] = header.length;
-  kvc_status status =
-      readBody(session, sequence, header.length, stream, path);
+  takePagesFor(session, sequence, header.length, header.reached);
+  kvc_status status = readBody(session, sequence, stream, path);
   if (status == KVC_OK)
     status = checkTokens(session, sequence, path);
   if (status != KVC_OK)

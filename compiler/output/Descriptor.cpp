@@ -70,6 +70,36 @@ llvm::GlobalVariable *makeGlobal(llvm::Module &module, llvm::Constant *value,
   return global;
 }
 
+llvm::Constant *groupOf(llvm::Module &module, CacheType cache) {
+  LayoutAttrInterface layout = cache.getLayoutInterface();
+  int64_t rows = cache.getLayers() * cache.getKvHeads();
+  int64_t element = cache.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t positions = cache.getPositionsPerPage();
+  // A key's elements stand apart, those of 16 keys together.
+  kvc_section keys = {0, rows, cache.getKeyWidth(), kLanes, element};
+  kvc_section values = {rows * positions * cache.getKeyWidth() * element, rows, 1, 1,
+                        cache.getValueWidth() * element};
+  llvm::Constant *sections[] = {constantOf(module.getContext(), keys, {}),
+                                constantOf(module.getContext(), values, {})};
+  auto *sectionArray = llvm::ConstantArray::get(
+      llvm::ArrayType::get(sections[0]->getType(), 2), sections);
+  kvc_group group = {};
+  group.layers = cache.getLayers();
+  group.kv_heads = cache.getKvHeads();
+  group.key_width = cache.getKeyWidth();
+  group.value_width = cache.getValueWidth();
+  group.type = typeCode(cache.getElementType());
+  group.positions_per_page = positions;
+  group.pages_per_sequence = cache.getPagesPerSequence();
+  group.page_bytes = layout.getPageBytes(cache);
+  group.page_padding = layout.getPagePadding(cache);
+  group.sections_count = 2;
+  return constantOf(
+      module.getContext(), group,
+      {{offsetof(kvc_group, layout), text(module, layoutName(cache))},
+       {offsetof(kvc_group, sections), makeGlobal(module, sectionArray, "sections")}});
+}
+
 } // namespace
 
 std::unique_ptr<llvm::Module>
@@ -98,10 +128,13 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   auto *kernelArray = llvm::ConstantArray::get(
       llvm::ArrayType::get(kernels.front()->getType(), kernels.size()), kernels);
 
+  // kvc_group
+  llvm::Constant *group = groupOf(*module, d.cache);
+
   // kvc_library
-  static_assert(KVC_ABI_VERSION == 2 && sizeof(kvc_library) == 224,
-                "expected every field of kvc_library to be set below");
-  LayoutAttrInterface layout = d.cache.getLayoutInterface();
+  static_assert(KVC_ABI_VERSION == 3 && sizeof(kvc_library) == 176 &&
+                    sizeof(kvc_group) == 104 && sizeof(kvc_section) == 40,
+                "expected every field of these to be set here");
   kvc_library library = {};
   library.abi_version = KVC_ABI_VERSION;
   library.struct_size = sizeof library;
@@ -110,27 +143,20 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   library.width = d.width;
   library.layers = d.cache.getLayers();
   library.heads = d.heads;
-  library.kv_heads = d.cache.getKvHeads();
-  library.key_width = d.cache.getKeyWidth();
-  library.value_width = d.cache.getValueWidth();
   library.capacity = d.cache.getCapacity();
   library.arithmetic = typeCode(d.arithmetic);
-  library.cache_type = typeCode(d.cache.getElementType());
-  library.exact = layout.isExact();
-  library.positions_per_page = d.cache.getPositionsPerPage();
-  library.pages_per_sequence = d.cache.getPagesPerSequence();
-  library.page_bytes = layout.getPageBytes(d.cache);
-  library.page_padding = layout.getPagePadding(d.cache);
+  library.exact = d.cache.getLayoutInterface().isExact();
   library.weights_bytes = d.weights.bytes;
   library.weights_padding = d.weights.padding;
   library.max_tokens = d.maxTokens;
   library.workspace_bytes = d.workspaceBytes;
+  library.groups_count = 1;
   library.kernels_count = levels.size();
   llvm::Constant *constant = constantOf(
       context, library,
       {{offsetof(kvc_library, name), text(*module, d.name)},
        {offsetof(kvc_library, compiler), text(*module, kCompilerVersion)},
-       {offsetof(kvc_library, layout), text(*module, layoutName(d.cache))},
+       {offsetof(kvc_library, groups), makeGlobal(*module, group, "groups")},
        {offsetof(kvc_library, kernels), makeGlobal(*module, kernelArray, "kernels")}});
 
   auto *accessor = llvm::Function::Create(

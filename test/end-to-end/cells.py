@@ -36,18 +36,31 @@ class Kernels(ctypes.Structure):
     _fields_ = [("level", text), ("features", text), ("forward", pointer)]
 
 
+class Section(ctypes.Structure):
+    """kvc_section of runtime/include/kvc/abi.h."""
+    _fields_ = [(name, int64) for name in ("offset", "rows", "pieces", "lanes", "bytes")]
+
+
+class Group(ctypes.Structure):
+    """kvc_group."""
+    _fields_ = (
+        [(name, int64) for name in ("layers", "kv_heads", "key_width", "value_width")]
+        + [("type", ctypes.c_int), ("layout", text)]
+        + [(name, int64) for name in ("positions_per_page", "pages_per_sequence", "page_bytes", "page_padding",
+                                      "window", "sections_count")]
+        + [("sections", ctypes.POINTER(Section))])
+
+
 class Description(ctypes.Structure):
     """kvc_library of runtime/include/kvc/abi.h."""
     _fields_ = (
         [("abi_version", ctypes.c_uint32), ("struct_size", ctypes.c_uint32), ("name", text),
          ("compiler", text), ("identity", ctypes.c_uint8 * 32)]
-        + [(name, int64) for name in ("vocab", "width", "layers", "heads", "kv_heads", "key_width",
-                                      "value_width", "capacity")]
-        + [("arithmetic", ctypes.c_int), ("cache_type", ctypes.c_int), ("layout", text)]
-        + [(name, int64) for name in ("exact", "positions_per_page", "pages_per_sequence", "page_bytes",
-                                      "page_padding", "weights_bytes", "weights_padding",
-                                      "max_tokens", "workspace_bytes", "kernels_count")]
-        + [("kernels", ctypes.POINTER(Kernels))])
+        + [(name, int64) for name in ("vocab", "width", "layers", "heads", "capacity")]
+        + [("arithmetic", ctypes.c_int)]
+        + [(name, int64) for name in ("exact", "weights_bytes", "weights_padding", "max_tokens",
+                                      "workspace_bytes", "groups_count")]
+        + [("groups", ctypes.POINTER(Group)), ("kernels_count", int64), ("kernels", ctypes.POINTER(Kernels))])
 
 
 TASK = ctypes.CFUNCTYPE(None, pointer, int64, int64)
@@ -76,7 +89,8 @@ class Cache:
     hole."""
 
     def __init__(self, library, base):
-        self.library, self.kind = library, TYPES[library.cache_type]
+        self.library = library.groups[0]
+        library, self.kind = self.library, TYPES[self.library.type]
         size = np.dtype(NUMPY[self.kind]).itemsize
         count = SEQUENCES * library.pages_per_sequence
         order = np.random.default_rng(1).permutation(count)
@@ -208,7 +222,7 @@ def main(path, directory, cache_type, tolerance):
     near, positions = run(library, weights, tokens, expected, tolerance, NEAR)
     far, _ = run(library, weights, tokens, expected, tolerance, FAR)
     assert near == far, "other bits past 2^32 bytes"
-    print(f"{library.layout.decode()}: keys and values of {positions} positions agree, and nothing else is written")
+    print(f"{library.groups[0].layout.decode()}: keys and values of {positions} positions agree, and nothing else is written")
 
 
 if __name__ == "__main__":

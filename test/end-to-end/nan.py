@@ -56,7 +56,7 @@ def check(directory):
     for other in others:
         for one, two in zip(first, other):
             assert (one == two).all(), f"{directory}: other bits in one row or at another level"
-    return [nans(bits, TYPES[kind]) for bits, kind in zip(first, (library.arithmetic, library.cache_type))]
+    return [nans(bits, TYPES[kind]) for bits, kind in zip(first, (library.arithmetic, library.groups[0].type))]
 
 
 def runs(kernels):

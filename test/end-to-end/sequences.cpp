@@ -62,30 +62,30 @@ kvc_session_info report(const kvc_session *session) {
   return info;
 }
 
-// Keys and values of a sequence, position by position, whatever the layout: see
-// kvc_library.layout.
+// Keys and values that a sequence holds, group by group and position by position,
+// whatever the layout: see kvc_group. Those before `first` are left out.
 Bytes cellsOf(const kvc_session *session, int64_t sequence) {
-  const kvc_library &library = *session->model->library;
-  int64_t element = kvc::bytesOf(library.cache_type), lanes = 16;
-  int64_t rows = library.layers * library.kv_heads;
-  int64_t positions = library.positions_per_page;
   Bytes cells;
-  auto take = [&](const char *from, int64_t bytes) {
-    cells.insert(cells.end(), from, from + bytes);
-  };
-  for (int64_t p = 0; p < session->lengths[sequence]; ++p) {
-    const char *keys = session->pool.memory.address +
-                       kvc::pagesOf(session, sequence)[p / positions];
-    const char *values = keys + rows * positions * library.key_width * element;
-    int64_t at = p % positions, group = at / lanes * lanes;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < library.key_width; ++i)
-        take(keys + ((row * positions + group) * library.key_width + i * lanes +
-                     at % lanes) *
-                        element,
-             element);
-      take(values + (row * positions + at) * library.value_width * element,
-           library.value_width * element);
+  for (const kvc::PagePool &pool : kvc::groupPools(session)) {
+    const kvc_group &group = *pool.group;
+    int64_t positions = group.positions_per_page;
+    int64_t first = std::max<int64_t>(
+        0, group.window ? session->lengths[sequence] - group.window + 1 : 0);
+    for (int64_t p = first; p < session->lengths[sequence]; ++p) {
+      const char *page =
+          pool.memory + kvc::pagesOf(pool, sequence)[p / positions %
+                                                     group.pages_per_sequence];
+      int64_t at = p % positions;
+      for (int64_t i = 0; i < group.sections_count; ++i) {
+        const kvc_section &s = group.sections[i];
+        for (int64_t row = 0; row < s.rows; ++row)
+          for (int64_t piece = 0; piece < s.pieces; ++piece) {
+            int64_t unit = row * (positions / s.lanes) + at / s.lanes;
+            int64_t place = (unit * s.pieces + piece) * s.lanes + at % s.lanes;
+            const char *from = page + s.offset + place * s.bytes;
+            cells.insert(cells.end(), from, from + s.bytes);
+          }
+      }
     }
   }
   return cells;
@@ -107,9 +107,9 @@ public:
   Test(const CompiledModel &compiled, const CompiledModel &denseModel,
        std::string path)
       : compiled(compiled), path(std::move(path)) {
-    int64_t positions = compiled.library->positions_per_page;
     // The second session's pool holds about half of what its sequences can.
-    int64_t pages = 2 * ((kCapacity + positions - 1) / positions);
+    int64_t pages =
+        2 * kvc::pagesOfRange(compiled.library->groups[0], 0, kCapacity);
     worlds = {{create(compiled.model, 6, 1, 0), std::vector<Sequence>(6)},
               {create(compiled.model, 4, 2, pages), std::vector<Sequence>(4)}};
     dense = create(denseModel.model, 1, 1, 0);

@@ -52,11 +52,18 @@ typedef struct call {
 
 /* Cell of a sequence; a page holds the keys of its positions, then the values.
  */
-static uint64_t *cell(const call *c, int64_t sequence, int64_t position,
-                      int is_value) {
-  int64_t per_page = c->library->positions_per_page;
-  int64_t page = c->pages[sequence * c->library->pages_per_sequence +
-                          position / per_page];
+static uint64_t *cell(const call *c, int64_t group, int64_t sequence,
+                      int64_t position, int is_value) {
+  int64_t entry = 0, stride = 0;
+  for (int64_t i = 0; i < c->library->groups_count; ++i) {
+    entry += i < group ? c->library->groups[i].pages_per_sequence : 0;
+    stride += c->library->groups[i].pages_per_sequence;
+  }
+  const kvc_group *g = &c->library->groups[group];
+  int64_t per_page = g->positions_per_page;
+  entry += position / per_page % g->pages_per_sequence;
+  int64_t page = c->pages[sequence * stride + entry];
+  CHECK(page >= 0);
   int64_t index = position % per_page + (is_value ? per_page : 0);
   return (uint64_t *)(c->pool + page) + index;
 }
@@ -72,8 +79,9 @@ static void write_keys(void *context, int64_t begin, int64_t end) {
   const call *c = context;
   check_environment();
   for (int64_t i = begin; i < end; ++i)
-    *cell(c, c->sequences[i], c->positions[i], 0) =
-        key_of(c->tokens[i], c->positions[i]);
+    for (int64_t g = 0; g < c->library->groups_count; ++g)
+      *cell(c, g, c->sequences[i], c->positions[i], 0) =
+          key_of(c->tokens[i], c->positions[i]);
 }
 
 static void write_logits(void *context, int64_t begin, int64_t end) {
@@ -83,10 +91,17 @@ static void write_logits(void *context, int64_t begin, int64_t end) {
     int64_t row = c->outputs[i], sequence = c->sequences[row];
     uint64_t value = 0;
     int intact = 1;
-    for (int64_t p = 0; p <= c->positions[row]; ++p) {
-      uint64_t key = *cell(c, sequence, p, 0);
-      value = value_of(value, key);
-      intact &= key >> 32 == (uint64_t)p && value == *cell(c, sequence, p, 1);
+    for (int64_t g = 0; g < c->library->groups_count; ++g) {
+      int64_t window = c->library->groups[g].window;
+      int64_t first = window ? c->positions[row] + 1 - window : 0;
+      for (int64_t p = first < 0 ? 0 : first; p <= c->positions[row]; ++p) {
+        uint64_t key = *cell(c, g, sequence, p, 0);
+        uint64_t stored = *cell(c, g, sequence, p, 1);
+        intact &= key >> 32 == (uint64_t)p;
+        if (p == 0 || p > first)
+          intact &= stored == value_of(p ? value : 0, key);
+        value = stored;
+      }
     }
     intact &= fake_broken_row != fake_rows_computed + i;
     for (int64_t id = 0; id < fake_vocab; ++id) {
@@ -117,7 +132,10 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   CHECK_EQUAL(sequences->size, n);
   CHECK_EQUAL(logits->size, m * fake_vocab);
   CHECK_EQUAL(weights->size, weights_bytes);
-  CHECK_EQUAL(pages->size, lengths->size * current->pages_per_sequence);
+  int64_t table = 0;
+  for (int64_t i = 0; i < current->groups_count; ++i)
+    table += current->groups[i].pages_per_sequence;
+  CHECK_EQUAL(pages->size, lengths->size * table);
   CHECK_EQUAL(workspace->size, workspace_bytes + 8 * current->max_tokens);
   CHECK((uintptr_t)workspace->aligned % 64 == 0);
   CHECK((uintptr_t)pool->aligned % 64 == 0);
@@ -135,12 +153,20 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
         together ? c.positions[i - 1] + 1 : c.lengths[c.sequences[i]];
     for (int64_t j = 0; j < i && !together; ++j)
       CHECK(c.sequences[j] != c.sequences[i]);
+    for (int64_t g = 0; g < current->groups_count; ++g) {
+      const kvc_group *group = &current->groups[g];
+      int64_t slots = group->positions_per_page * group->pages_per_sequence;
+      int64_t added = c.positions[i] - c.lengths[c.sequences[i]] + 1;
+      CHECK(!group->window || added <= slots - group->window + 1);
+    }
   }
   executor->parallel_for(executor, write_keys, &c, n);
   for (int64_t i = 0; i < n; ++i) {
     int64_t sequence = c.sequences[i], p = c.positions[i];
-    *cell(&c, sequence, p, 1) =
-        value_of(p ? *cell(&c, sequence, p - 1, 1) : 0, *cell(&c, sequence, p, 0));
+    for (int64_t g = 0; g < current->groups_count; ++g)
+      *cell(&c, g, sequence, p, 1) =
+          value_of(p ? *cell(&c, g, sequence, p - 1, 1) : 0,
+                   *cell(&c, g, sequence, p, 0));
   }
   executor->parallel_for(executor, write_logits, &c, m);
   fake_rows_computed += m;
@@ -148,11 +174,49 @@ static void forward(const kvc_buffer *weights, const kvc_buffer *pool,
   ++fake_calls;
 }
 
+/* Pages that hold their keys, and then their values. */
+static void fill_group(kvc_group *group, int64_t capacity, int64_t per_page,
+                       int64_t pages, int64_t window, char *layout,
+                       kvc_section *sections) {
+  sprintf(layout, window ? "ring<%lld>" : "paged<%lld>",
+          (long long)(window ? window : per_page));
+  sections[0] = (kvc_section){0, 1, 1, 1, 8};
+  sections[1] = (kvc_section){8 * per_page, 1, 1, 1, 8};
+  *group = (kvc_group){
+      .layers = 1,
+      .kv_heads = 1,
+      .key_width = 1,
+      .value_width = 1,
+      .type = KVC_TYPE_F64,
+      .layout = window || per_page < capacity ? layout : "contiguous",
+      .positions_per_page = per_page,
+      .pages_per_sequence = pages ? pages : (capacity - 1) / per_page + 1,
+      .page_bytes = 16 * per_page,
+      .window = window,
+      .sections_count = 2,
+      .sections = sections,
+  };
+}
+
+kvc_group *fake_group(const kvc_library *library, int64_t index) {
+  return (kvc_group *)(uintptr_t)&library->groups[index];
+}
+
 void fake_library_fill(kvc_library *library, const fake_shape *shape) {
   static const kvc_kernels kernels = {"any", "", forward};
-  static char paged[32]; /* of the library filled last */
-  int64_t per_page = shape->positions_per_page;
-  snprintf(paged, sizeof paged, "paged<%lld>", (long long)per_page);
+  /* Of the libraries that were filled last. */
+  static struct {
+    kvc_group groups[2];
+    kvc_section sections[2][2];
+    char layouts[2][32];
+  } kept[16], *mine;
+  static int filled_before;
+  mine = &kept[filled_before++ % 16];
+  fill_group(&mine->groups[0], shape->capacity, shape->positions_per_page,
+             shape->pages_per_sequence, shape->window, mine->layouts[0],
+             mine->sections[0]);
+  fill_group(&mine->groups[1], shape->capacity, 16, 0, 0, mine->layouts[1],
+             mine->sections[1]);
   kvc_library filled = {
       .abi_version = KVC_ABI_VERSION,
       .struct_size = sizeof(kvc_library),
@@ -162,20 +226,14 @@ void fake_library_fill(kvc_library *library, const fake_shape *shape) {
       .width = 1,
       .layers = 1,
       .heads = 1,
-      .kv_heads = 1,
-      .key_width = 1,
-      .value_width = 1,
       .capacity = shape->capacity,
       .arithmetic = shape->arithmetic,
-      .cache_type = KVC_TYPE_F64,
-      .layout = per_page < shape->capacity ? paged : "contiguous",
       .exact = 1,
-      .positions_per_page = per_page,
-      .pages_per_sequence = (shape->capacity - 1) / per_page + 1,
-      .page_bytes = 16 * per_page,
       .weights_bytes = weights_bytes,
       .max_tokens = shape->max_tokens,
       .workspace_bytes = workspace_bytes + 8 * shape->max_tokens,
+      .groups_count = shape->groups ? shape->groups : 1,
+      .groups = mine->groups,
       .kernels_count = 1,
       .kernels = &kernels,
   };

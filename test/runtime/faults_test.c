@@ -274,9 +274,9 @@ void test_faults(const char *folder) {
   session = NULL;
   COUNT_FAILURES(failures, kvc_session_create(model, &params, &session),
                  session);
-  /* The session, 9 arrays, 4 of the page pool, 3 mappings, the threads' pool,
-   * its list and 2 threads. */
-  CHECK_EQUAL(failures, 21);
+  /* The session, 14 arrays, 3 of the page pool and 3 of that of tokens, 4 mappings,
+   * the threads' pool, its list and 2 threads. */
+  CHECK_EQUAL(failures, 29);
 
   /* Huge pages that the system refuses are small ones. */
   kvc_session *large = NULL;

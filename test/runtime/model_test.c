@@ -34,8 +34,8 @@ static void describes_itself(const char *folder) {
   CHECK_EQUAL(longer.known.cache_bytes_per_position, 16);
   longer.newer[15] = 7;
   CHECK_FAILS(kvc_model_query(model, &longer.known), KVC_INVALID_ARGUMENT,
-              "expected kvc_model_info to be zero behind the 176 bytes that "
-              "this version knows, but byte 191 is 7");
+              "expected kvc_model_info to be zero behind the 192 bytes that "
+              "this version knows, but byte 207 is 7");
 #define CHECK_SIZE(bytes)                                                      \
   info.size = bytes;                                                           \
   CHECK_FAILS(kvc_model_query(model, &info), KVC_INVALID_ARGUMENT,             \
@@ -89,10 +89,10 @@ static void rejects_libraries(void) {
   CHECK_FAILS(kvc_model_open(&library, "absent", NULL, &model), KVC_INCOMPATIBLE,    \
               message)
   CHECK_LIBRARY(library.abi_version = 9,
-                "expected a library of ABI version 2 (that of runtime 0.1.0), "
+                "expected a library of ABI version 3 (that of runtime 0.1.0), "
                 "but got version 9");
   CHECK_LIBRARY(library.struct_size = 40,
-                "expected kvc_library to have 224 bytes (as in runtime 0.1.0), "
+                "expected kvc_library to have 176 bytes (as in runtime 0.1.0), "
                 "but the library's has 40");
   CHECK_LIBRARY(library.vocab = 0, "library fake: expected vocab to be at "
                                    "least 1, but got 0");
@@ -111,24 +111,42 @@ static void rejects_libraries(void) {
   CHECK_LIBRARY(library.arithmetic = KVC_TYPE_F16,
                 "library fake: expected arithmetic to be f64 or f32, but got "
                 "element type 2");
-  CHECK_LIBRARY(library.cache_type = (kvc_type)4,
-                "library fake: expected cache_type to be f64, f32, f16 or "
-                "bf16, but got element type 4");
+  CHECK_LIBRARY(library.groups_count = 0,
+                "library fake: expected groups_count to be at least 1, but got 0");
   CHECK_LIBRARY(library.exact = 2,
                 "library fake: expected exact to be 0 or 1, but got 2");
-  CHECK_LIBRARY(library.positions_per_page = 159,
-                "library fake: expected pages_per_sequence (1) pages of "
-                "positions_per_page (159) to hold the capacity (160)");
-  CHECK_LIBRARY(library.layers = INT64_MAX,
-                "library fake: expected the bytes of a cached position to fit "
-                "64 bits");
-  CHECK_LIBRARY(library.page_bytes = 2559,
-                "library fake: expected page_bytes (2559) to hold "
-                "positions_per_page (160) positions of 16 bytes");
-  CHECK_LIBRARY(library.positions_per_page = INT64_MAX,
-                "library fake: expected page_bytes (2560) to hold "
-                "positions_per_page (9223372036854775807) positions of 16 "
-                "bytes");
+#define CHECK_GROUP(change, message)                                           \
+  fake_library_fill(&library, &shape);                                         \
+  group = fake_group(&library, 0);                                             \
+  section = (kvc_section *)(uintptr_t)&group->sections[1];                     \
+  change;                                                                      \
+  CHECK_FAILS(kvc_model_open(&library, "absent", NULL, &model),                \
+              KVC_INCOMPATIBLE, "library fake: group 0: expected " message)
+  kvc_group *group;
+  kvc_section *section;
+  CHECK_GROUP(group->kv_heads = 0, "kv_heads to be at least 1, but got 0");
+  CHECK_GROUP(group->window = -1, "window to be at least 0, but got -1");
+  CHECK_GROUP(group->type = (kvc_type)4,
+              "type to be f64, f32, f16 or bf16, but got element type 4");
+  CHECK_GROUP(group->positions_per_page = 159,
+              "pages_per_sequence (1) pages of positions_per_page (159) to hold "
+              "160 positions");
+  CHECK_GROUP(group->window = 161,
+              "pages_per_sequence (1) pages of positions_per_page (160) to hold "
+              "161 positions");
+  CHECK_GROUP(group->positions_per_page = INT64_MAX,
+              "pages_per_sequence (1) pages of positions_per_page "
+              "(9223372036854775807) to hold 160 positions");
+#define TO_HOLD(bytes, rows, width, offset)                                    \
+  "page_bytes (" #bytes ") to hold section 1, " #rows " rows of "              \
+  "positions_per_page (160) positions of 1 times " #width " bytes at " #offset \
+  ", behind the one before"
+  CHECK_GROUP(group->page_bytes = 2559, TO_HOLD(2559, 1, 8, 1280));
+  CHECK_GROUP(section->offset = 1279, TO_HOLD(2560, 1, 8, 1279));
+  CHECK_GROUP(section->bytes = 0, TO_HOLD(2560, 1, 0, 1280));
+  CHECK_GROUP(section->lanes = 7, TO_HOLD(2560, 1, 8, 1280));
+  CHECK_GROUP(section->rows = INT64_MAX,
+              TO_HOLD(2560, 9223372036854775807, 8, 1280));
   /* The first level that runs is taken; none is an error. */
   kvc_kernels levels[] = {{"future", "sse2 warp9", NULL},
                           {"near", "sse sse2 holodeck", NULL}};

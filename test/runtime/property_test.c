@@ -10,20 +10,21 @@ enum { sessions = 2, most_sequences = 6, room = 64, operations = 12000 };
 typedef struct sequence {
   int32_t tokens[room];
   int64_t length;
+  int64_t reached; /* length since something was written over, if it was */
 } sequence;
 
 typedef struct world {
   kvc_session *session;
   int64_t count; /* of sequences */
   int64_t capacity;
-  int64_t positions_per_page;
+  const fake_shape *shape;
   sequence sequences[most_sequences];
 } world;
 
 /* How often each thing happened: all must. */
 static struct {
   int64_t appended, refused, forked, truncated, removed, reset, reordered,
-      copied, saved, pages_copied, short_of_pages;
+      copied, saved, pages_copied, short_of_pages, too_short;
 } seen;
 
 static uint64_t random_state;
@@ -40,6 +41,36 @@ static kvc_session_info report(const world *w) {
   return info;
 }
 
+/* The first position that a sequence holds in the first group. */
+static int64_t oldest_of(const world *w, const sequence *s) {
+  int64_t slots = w->shape->positions_per_page * w->shape->pages_per_sequence;
+  return w->shape->window && s->reached > slots ? s->reached - slots : 0;
+}
+
+/* The shortest length but 0 that it can be cut back to. */
+static int64_t shortest_of(const world *w, const sequence *s) {
+  int64_t oldest = oldest_of(w, s);
+  return oldest ? oldest + w->shape->window - 1 : 1;
+}
+
+static void cut(const world *w, sequence *s, int64_t length) {
+  if (length == 0 || oldest_of(w, s) == 0)
+    s->reached = length;
+  s->length = length;
+}
+
+/* Pages where positions stand, one by one. */
+static int64_t pages_of(const world *w, const sequence *s) {
+  int64_t per_page = w->shape->positions_per_page, count = 0;
+  int64_t pages = w->shape->window ? w->shape->pages_per_sequence : room;
+  char used[room] = {0};
+  for (int64_t p = oldest_of(w, s); p < s->length; ++p)
+    used[p / per_page % pages] = 1;
+  for (int64_t i = 0; i < room; ++i)
+    count += used[i];
+  return count + (w->shape->groups == 2 ? (s->length + 15) / 16 : 0);
+}
+
 /* Lengths, tokens and page counts are those of the oracle. */
 static void check_world(const world *w) {
   int64_t held = 0, alone = 0, bytes = 0;
@@ -53,8 +84,11 @@ static void check_world(const world *w) {
     CHECK_OK(kvc_sequence_tokens(w->session, s, 0, info.length, tokens));
     CHECK(memcmp(tokens, expected->tokens,
                  (size_t)info.length * sizeof *tokens) == 0);
-    CHECK_EQUAL(info.pages, (info.length + w->positions_per_page - 1) /
-                                w->positions_per_page);
+    CHECK_EQUAL(info.pages, pages_of(w, expected));
+    CHECK_EQUAL(info.shortest, shortest_of(w, expected));
+    int64_t kept = info.length - oldest_of(w, expected);
+    CHECK_EQUAL(info.cache_bytes,
+                16 * (kept + (w->shape->groups == 2 ? info.length : 0)));
     held += info.pages;
     alone += info.pages - info.shared_pages;
     bytes += info.cache_bytes;
@@ -134,6 +168,7 @@ static void append(world *w) {
     memcpy(s->tokens + s->length, chunks[i].tokens,
            (size_t)chunks[i].count * sizeof(int32_t));
     s->length += chunks[i].count;
+    s->reached = s->reached < s->length ? s->length : s->reached;
   }
   const double *row = logits;
   for (int64_t i = 0; i < count; ++i)
@@ -173,7 +208,7 @@ static void save(world *from, world *to, const char *folder) {
   CHECK_OK(kvc_sequence_save(from->session, i, path));
   sequence saved = from->sequences[i];
   CHECK_OK(kvc_sequence_remove(to->session, j));
-  to->sequences[j].length = 0;
+  cut(to, &to->sequences[j], 0);
   kvc_status status = kvc_sequence_restore(to->session, j, path);
   if (status == KVC_OK) {
     to->sequences[j] = saved;
@@ -186,7 +221,7 @@ static void save(world *from, world *to, const char *folder) {
 
 static void step(world *worlds, const char *folder) {
   world *w = &worlds[below(sessions)];
-  int64_t i = below(w->count), j = below(w->count);
+  int64_t i = below(w->count), j = below(w->count), length;
   sequence *s = &w->sequences[i];
   switch (below(16)) {
   default:
@@ -200,12 +235,19 @@ static void step(world *worlds, const char *folder) {
     break;
   case 2:
   case 3:
-    s->length = below(s->length + 1);
-    CHECK_OK(kvc_sequence_truncate(w->session, i, s->length));
+    length = below(s->length + 1);
+    if (length && length < shortest_of(w, s)) {
+      CHECK_EQUAL(kvc_sequence_truncate(w->session, i, length),
+                  KVC_INVALID_ARGUMENT);
+      ++seen.too_short;
+      break;
+    }
+    CHECK_OK(kvc_sequence_truncate(w->session, i, length));
+    cut(w, s, length);
     ++seen.truncated;
     break;
   case 4:
-    s->length = 0;
+    cut(w, s, 0);
     CHECK_OK(kvc_sequence_remove(w->session, i));
     ++seen.removed;
     break;
@@ -224,7 +266,7 @@ static void step(world *worlds, const char *folder) {
     if (below(20))
       break;
     for (int64_t k = 0; k < w->count; ++k)
-      w->sequences[k].length = 0;
+      cut(w, &w->sequences[k], 0);
     CHECK_OK(kvc_session_reset(w->session));
     CHECK_EQUAL(report(w).live_pages, 0);
     ++seen.reset;
@@ -246,7 +288,7 @@ static void run(const fake_shape *shape, int64_t pool_pages,
     params.poison = 1;
     params.pool_pages = i == 0 ? 0 : pool_pages;
     CHECK_OK(kvc_session_create(model, &params, &worlds[i].session));
-    worlds[i].positions_per_page = shape->positions_per_page;
+    worlds[i].shape = shape;
   }
   for (int i = 0; i < operations; ++i) {
     step(worlds, folder);
@@ -271,6 +313,10 @@ void test_property(const char *folder) {
       {{60, 7, 64, KVC_TYPE_F64}, 13}, /* pages that don't divide capacity */
       {{60, 16, 16, KVC_TYPE_F64}, 9}, /* pages as a generated library has */
       {{24, 1, 64, KVC_TYPE_F64}, 30}, /* a page for each position */
+      {{60, 7, 64, KVC_TYPE_F64, 10, 4}, 9},  /* a window, sliced */
+      {{60, 16, 64, KVC_TYPE_F64, 3, 1}, 3},  /* in a page */
+      {{60, 1, 9, KVC_TYPE_F64, 9, 12}, 30},  /* in pages that don't stay */
+      {{60, 7, 64, KVC_TYPE_F64, 10, 4, 2}, 9}, /* beside a group without one */
   };
   for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i) {
     memset(&seen, 0, sizeof seen);
@@ -279,6 +325,8 @@ void test_property(const char *folder) {
     CHECK(seen.appended > operations / 10 && seen.refused && seen.forked &&
           seen.truncated && seen.removed && seen.reset && seen.reordered &&
           seen.copied && seen.saved && seen.short_of_pages);
-    CHECK((seen.pages_copied > 0) == (runs[i].shape.positions_per_page > 1));
+    CHECK((seen.pages_copied > 0) ==
+          (runs[i].shape.positions_per_page > 1 || runs[i].shape.window > 0));
+    CHECK((seen.too_short > 0) == (runs[i].shape.window > 0));
   }
 }

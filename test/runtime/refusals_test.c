@@ -57,11 +57,33 @@ static void libraries(const kvc_library *library, const char *weights) {
   STRANGE(width = 0);
   STRANGE(vocab = (int64_t)1 << 31);
   STRANGE(arithmetic = KVC_TYPE_F16);
-  STRANGE(cache_type = (kvc_type)4);
+  STRANGE(groups_count = 0);
   STRANGE(exact = -1);
-  STRANGE(pages_per_sequence = 1);
-  STRANGE(layers = INT64_MAX);
-  STRANGE(page_bytes = 1);
+#define STRANGE_GROUP(change)                                                  \
+  do {                                                                         \
+    kvc_library strange = *library;                                            \
+    kvc_group group = library->groups[0];                                      \
+    strange.groups = &group;                                                   \
+    group.change;                                                              \
+    REFUSED(kvc_model_open, (&strange, weights, NULL, &model), KVC_INCOMPATIBLE);    \
+  } while (0)
+  STRANGE_GROUP(type = (kvc_type)4);
+  STRANGE_GROUP(pages_per_sequence = 1);
+  STRANGE_GROUP(layers = 0);
+  STRANGE_GROUP(page_bytes = 1);
+  /* Two groups whose positions take 2^62 bytes each. */
+  const kvc_section large = {0, 1, 1, 1, (int64_t)1 << 62};
+  kvc_group groups[] = {library->groups[0], library->groups[0]};
+  for (int i = 0; i < 2; ++i) {
+    groups[i].positions_per_page = groups[i].sections_count = 1;
+    groups[i].pages_per_sequence = library->capacity;
+    groups[i].page_bytes = INT64_MAX;
+    groups[i].sections = &large;
+  }
+  kvc_library both = *library;
+  both.groups_count = 2;
+  both.groups = groups;
+  REFUSED(kvc_model_open, (&both, weights, NULL, &model), KVC_INCOMPATIBLE);
   CHECK(model == NULL);
 }
 
@@ -80,7 +102,7 @@ static void weight_files(const kvc_library *library, const char *weights) {
   ALTERED(view_bytes, "\"kvc_abi\":", "\"kvc_abi\" ", KVC_IO);
   ALTERED(view_bytes, "kvc_abi", "kvc_aby", KVC_INCOMPATIBLE);
   ALTERED(view_bytes, "\"kvc\"", "\"abc\"", KVC_INCOMPATIBLE);
-  ALTERED(view_bytes, "\"2\"", "\"3\"", KVC_INCOMPATIBLE); /* kvc_abi */
+  ALTERED(view_bytes, "\"3\"", "\"2\"", KVC_INCOMPATIBLE); /* kvc_abi */
   CHECK(model == NULL);
 }
 
@@ -104,7 +126,9 @@ static void strangers(kvc_library library, const char *weights) {
   kvc_session_destroy(other);
 
   other = NULL;
-  library.page_bytes = INT64_MAX;
+  kvc_group group = library.groups[0];
+  group.page_bytes = INT64_MAX;
+  library.groups = &group;
   REFUSED(kvc_session_create, (model, NULL, &other), KVC_OUT_OF_MEMORY);
   const kvc_kernels kernels[] = {{"high", "warp9", NULL}};
   library.kernels = kernels;
@@ -135,10 +159,10 @@ static void state_files(kvc_library library, const char *weights,
   alter(saved, path, length, from, to);                                        \
   REFUSED(kvc_sequence_restore, (session, 2, path), status)
   ALTERED_STATE(view_bytes, "kvc seq", "kvc SEQ", KVC_IO);
-  ALTERED_STATE(view_bytes, "\n\x01", "\n\x02", KVC_INCOMPATIBLE); /* version */
+  ALTERED_STATE(view_bytes, "\n\x02", "\n\x01", KVC_INCOMPATIBLE); /* version */
   ALTERED_STATE(view_bytes, "paged<16>", "paged<32>", KVC_INCOMPATIBLE);
   ALTERED_STATE(60, "", "", KVC_IO);
-  ALTERED_STATE(100, "", "", KVC_IO);
+  ALTERED_STATE(110, "", "", KVC_IO);
   REFUSED(kvc_sequence_restore, (session, 2, saved),
           KVC_OUT_OF_CAPACITY); /* 4 pages, 2 are free */
   REFUSED(kvc_sequence_restore, (tight, 0, saved), KVC_OUT_OF_CAPACITY);
@@ -467,6 +491,24 @@ static void goes_on(void) {
   }
 }
 
+/* Where the cache keeps a window. */
+static void keeps_a_window(const char *folder) {
+  static const fake_shape window = {160, 16, 32, KVC_TYPE_F64, 10, 2, 1};
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &window, folder);
+  kvc_session_params params;
+  kvc_session_params_init(&params);
+  params.sequences = view_sequences;
+  CHECK_OK(kvc_session_create(model, &params, &session));
+  kvc_chunk chunk = {0, text, 50, KVC_OUTPUTS_NONE};
+  CHECK_OK(kvc_forward(session, &chunk, 1, NULL, 0));
+  CHECK_OK(kvc_sequence_fork(session, 0, 1));
+  view_take(session, place, &before);
+  INVALID(kvc_sequence_truncate, (session, 0, 20));
+  kvc_session_destroy(session);
+  kvc_model_close(model);
+}
+
 void test_refusals(const char *folder) {
   kvc_library library;
   char weights[4096];
@@ -508,4 +550,5 @@ void test_refusals(const char *folder) {
   kvc_session_destroy(small);
   kvc_session_destroy(session);
   kvc_model_close(model);
+  keeps_a_window(folder);
 }

@@ -70,10 +70,11 @@ static void takes_pages_one_by_one(const kvc_model *model) {
       CHECK_EQUAL(report(session).live_pages, (length + 15) / 16);
     }
   }
-  /* Tables twice, ten entries each; four arrays of two; the pool's three lists
-   * and 16 tokens for each page. */
+  /* Tables twice, ten entries each and three for tokens; six arrays of two; three
+   * lists of the pages, and of the two of 64 tokens for each sequence. */
   CHECK_EQUAL(report(session).metadata_bytes,
-              8 * (2 * 2 * 10 + 4 * 2) + 14 * (3 * 8 + 16 * 4));
+              8 * (2 * 2 * (10 + 3) + 6 * 2) + 14 * 3 * 8 +
+                  4 * (3 * 8 + 64 * 4));
   kvc_session_destroy(session);
 }
 
@@ -183,6 +184,79 @@ static void runs_short(const kvc_model *model) {
   CHECK_EQUAL(query(session, 0).room, 0);
   CHECK_EQUAL(report(session).live_pages, 4);
   kvc_session_destroy(session);
+}
+
+/* A window of 10 in 4 pages of 7: a slice has 19 tokens at most, and what a wrapped
+ * append writes to is copied first where it is shared. */
+static void keeps_a_window(const char *folder) {
+  static const fake_shape shape = {160, 7, 64, KVC_TYPE_F64, 10, 4, 2};
+  kvc_library library;
+  kvc_model *model = fake_model_open(&library, &shape, folder);
+  kvc_session *session = create(model, 3, 160, 0);
+  double rows[2][fake_vocab], expected[fake_vocab];
+  int64_t calls = fake_calls;
+  append(session, 0, 50);
+  CHECK_EQUAL(fake_calls - calls, 3);
+  /* It holds 22 to 49, and can go on from where 22 is in the window. */
+  CHECK_EQUAL(query(session, 0).pages, 4 + 4);
+  CHECK_EQUAL(query(session, 0).cache_bytes, (28 + 50) * 16);
+  CHECK_EQUAL(query(session, 0).shortest, 31);
+  CHECK_EQUAL(report(session).slack_bytes, report(session).live_bytes - 78 * 16);
+  CHECK_FAILS(kvc_sequence_truncate(session, 0, 30), KVC_INVALID_ARGUMENT,
+              "expected length to be 0 or in 31..50, since sequence 0 has "
+              "forgotten what a token before needs, but got 30");
+  CHECK_EQUAL(query(session, 0).length, 50);
+  CHECK_OK(kvc_sequence_fork(session, 0, 1));
+  CHECK_OK(kvc_sequence_truncate(session, 1, 31));
+  CHECK_EQUAL(query(session, 1).cache_bytes, (9 + 31) * 16);
+  CHECK_EQUAL(query(session, 1).shortest, 31);
+  /* Of the window's pages 49 is in the last and 50 in the first; 31 in the first;
+   * the other group's pages are filled in part where both go on. */
+  kvc_chunk chunks[] = {{0, text + 50, 1, KVC_OUTPUTS_LAST},
+                        {1, text + 31, 1, KVC_OUTPUTS_LAST}};
+  kvc_plan_info info = plan(session, chunks, 2);
+  CHECK_EQUAL(info.copied_pages, 3);
+  CHECK_EQUAL(info.new_pages, 3);
+  CHECK_OK(kvc_forward(session, chunks, 2, rows, 2));
+  fake_expected_row(text, 51, expected);
+  CHECK(memcmp(rows[0], expected, sizeof expected) == 0);
+  fake_expected_row(text, 32, expected);
+  CHECK(memcmp(rows[1], expected, sizeof expected) == 0);
+
+  /* A generation that fails goes back where that can be. */
+  fake_broken_row = fake_rows_computed + 2;
+  CHECK_EQUAL(kvc_generate(session, 1, text + 32, 5, 9, NULL, NULL, 0, NULL, NULL,
+                           NULL, NULL),
+              KVC_INVALID_ARGUMENT);
+  CHECK_EQUAL(query(session, 1).length, 32);
+  fake_broken_row = fake_rows_computed + 2;
+  CHECK_EQUAL(kvc_generate(session, 0, text + 51, 25, 9, NULL, NULL, 0, NULL, NULL,
+                           NULL, NULL),
+              KVC_INVALID_ARGUMENT);
+  CHECK_EQUAL(query(session, 0).length, 51 + 25 + 2);
+  fake_broken_row = -1;
+
+  /* Emptied, it begins anew. */
+  CHECK_OK(kvc_sequence_truncate(session, 0, 0));
+  CHECK_EQUAL(query(session, 0).shortest, 1);
+  append(session, 0, 20);
+  CHECK_OK(kvc_sequence_truncate(session, 0, 3));
+  CHECK_EQUAL(query(session, 0).pages, 1 + 1);
+  kvc_session_destroy(session);
+
+  /* Each group has a pool of so many pages. */
+  session = create(model, 2, 160, 5);
+  append(session, 0, 50);
+  kvc_chunk chunk = chunk_of(1, 8);
+  CHECK_FAILS(kvc_forward(session, &chunk, 1, NULL, 0), KVC_OUT_OF_CAPACITY,
+              "the pool of group 0 has 1 of 5 pages free and the call takes 2");
+  chunk = chunk_of(0, 31);
+  CHECK_FAILS(kvc_forward(session, &chunk, 1, NULL, 0), KVC_OUT_OF_CAPACITY,
+              "the pool of group 1 has 1 of 5 pages free and the call takes 2");
+  CHECK_EQUAL(query(session, 0).room, 30);
+  CHECK_EQUAL(query(session, 1).room, 7);
+  kvc_session_destroy(session);
+  kvc_model_close(model);
 }
 
 static void reorders(const kvc_model *model) {
@@ -309,6 +383,7 @@ void test_sequences(const char *folder) {
   cuts_forks_anywhere(&contiguous, folder);
   cuts_forks_anywhere(&paged, folder);
   copies_between_sessions(folder);
+  keeps_a_window(folder);
   kvc_model *model = fake_model_open(&library, &paged, folder);
   takes_pages_one_by_one(model);
   copies_when_it_must(model);

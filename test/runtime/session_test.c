@@ -78,17 +78,17 @@ static void rejects_sizes(const char *folder) {
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
   kvc_session *session = NULL;
-  library.page_bytes = (int64_t)1 << 60;
+  fake_group(&library, 0)->page_bytes = (int64_t)1 << 60;
   CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
-              "no memory for a cache of 1152921504606846976 bytes, 1 pages of 160 "
-              "positions: a model compiled with a smaller --capacity takes less");
+              "no memory for a cache of 1152921504606846976 bytes, 1 sequences of "
+              "160 positions: a model compiled with a smaller --capacity takes less");
   kvc_session_params params;
   kvc_session_params_init(&params);
   params.sequences = 64;
   CHECK_FAILS(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY,
               "expected the cache's size to fit 64 bits, but got 64 pages of "
               "1152921504606846976 bytes");
-  library.page_bytes = 16 * 160;
+  fake_group(&library, 0)->page_bytes = 16 * 160;
   library.workspace_bytes = (int64_t)1 << 60;
   CHECK_FAILS(kvc_session_create(model, NULL, &session), KVC_OUT_OF_MEMORY,
               "no memory for a workspace of 1152921504606846976 bytes");
@@ -112,7 +112,7 @@ static void refuses_before_touching(const char *folder) {
     return;
   kvc_library library;
   kvc_model *model = fake_model_open(&library, &shape, folder);
-  library.page_bytes = (int64_t)1 << 40;
+  fake_group(&library, 0)->page_bytes = (int64_t)1 << 40;
   kvc_session *session = NULL;
   kvc_session_params params;
   kvc_session_params_init(&params);
@@ -126,7 +126,7 @@ static void refuses_before_touching(const char *folder) {
               "expected pool_pages to be in 1..4194304 (1 for each of 4194304 "
               "sequences), or 0 for all of them, but got 4194305");
   params.pool_pages = 1;
-  library.page_bytes = 1;
+  fake_group(&library, 0)->page_bytes = 1;
   library.workspace_bytes = (int64_t)1 << 60;
   CHECK_EQUAL(kvc_session_create(model, &params, &session), KVC_OUT_OF_MEMORY);
   CHECK(touched() - before < 32 << 20);

@@ -14,7 +14,7 @@ static const fake_shape contiguous = {160, 160, 32, KVC_TYPE_F64};
 static const fake_shape paged = {160, 16, 32, KVC_TYPE_F64};
 static const int32_t text[30] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7};
 
-enum { header_bytes = 88, most_bytes = 4096 };
+enum { header_bytes = 96, most_bytes = 4096 };
 
 static kvc_session *create(const kvc_model *model, int64_t capacity,
                            int64_t pool_pages) {
@@ -116,7 +116,7 @@ static void refuses_damage(const kvc_model *model, const char *folder) {
     write_file(path, bytes, count);
     kvc_status status = kvc_sequence_restore(session, 0, path);
     CHECK(status == KVC_IO ||
-          (i < header_bytes - 8 && status == KVC_INCOMPATIBLE));
+          (i < header_bytes - 16 && status == KVC_INCOMPATIBLE));
     bytes[i] ^= 0x10;
     check_empty(session, 0);
   }
@@ -127,16 +127,14 @@ static void refuses_damage(const kvc_model *model, const char *folder) {
       sprintf(message, "%s: can't read it: it ends too early", path);
     else
       sprintf(message,
-              "%s: expected 20 positions of 20 bytes and 92 bytes around them, "
-              "but the file has %d",
+              "%s: expected 20 positions in a file of 500 bytes, but it has %d",
               path, (int)shorter);
     CHECK_FAILS(kvc_sequence_restore(session, 0, path), KVC_IO, message);
     check_empty(session, 0);
   }
   write_file(path, bytes, count + 1);
   sprintf(message,
-          "%s: expected 20 positions of 20 bytes and 92 bytes around them, but "
-          "the file has 493",
+          "%s: expected 20 positions in a file of 500 bytes, but it has 501",
           path);
   CHECK_FAILS(kvc_sequence_restore(session, 0, path), KVC_IO, message);
   check_empty(session, 0);
@@ -223,11 +221,11 @@ static void refuses_strangers(const char *folder) {
   }
 
   int64_t count = read_file(path, bytes);
-  bytes[8] = 2;
+  bytes[8] = 3;
   write_file(path, bytes, count);
   sprintf(message,
-          "%s: expected version 1 with a header of 88 bytes, but got version 2 "
-          "with 88",
+          "%s: expected version 2 with a header of 96 bytes, but got version 3 "
+          "with 96",
           path);
   CHECK_FAILS(kvc_sequence_restore(session, 1, path), KVC_INCOMPATIBLE,
               message);

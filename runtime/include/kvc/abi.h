@@ -17,7 +17,7 @@ extern "C" {
 
 /* Changes whenever a struct below, the packed weight file or the meaning of an
  * argument changes. A library of another version is refused. */
-#define KVC_ABI_VERSION 2
+#define KVC_ABI_VERSION 3
 
 /* Bytes of a model's identity (BLAKE3 over the canonical IR and the packed
  * weights). */
@@ -64,17 +64,19 @@ typedef struct kvc_executor {
  *
  *   weights    i8[weights_bytes]      data section of the packed file
  *   pool       i8                     cache pages
- *   pages      i64[s * pages_per_sequence]  page tables: byte offset in pool of
- *                                     the page of index i of sequence q at
- *                                     [q * pages_per_sequence + i]; -1 for a page
- *                                     without a position
+ *   pages      i64[s * P]             page tables: of each sequence the pages of
+ *                                     one group of layers after the other, P the
+ *                                     sum of their pages_per_sequence, by byte
+ *                                     offset in pool; -1: none, since no position
+ *                                     stands there
  *   lengths    i64[s]                 cached positions before this slice
  *   tokens     i32[n]                 0 <= token < vocab
  *   sequences  i32[n]                 of each token
  *   outputs    i64[m]                 rows of this slice whose logits are wanted
  *   logits     T[m * vocab]           T is the library's arithmetic type
  *   workspace  i8[workspace_bytes]    64-byte aligned
- * with 1 <= n <= max_tokens and 0 <= m <= n.
+ * with 1 <= n <= max_tokens and 0 <= m <= n, and of each sequence no more tokens
+ * than a slice has where a group of layers keeps a window.
  */
 typedef void (*kvc_forward_function)(const kvc_buffer *weights,
                                      const kvc_buffer *pool,
@@ -97,6 +99,41 @@ typedef struct kvc_kernels {
   kvc_forward_function forward;
 } kvc_kernels;
 
+/* Numbers of a page that stand in one array,
+ *   [rows, positions_per_page / lanes, pieces, lanes, bytes]:
+ * a position has `pieces` times `bytes` bytes in each row, and `lanes` positions
+ * stand interleaved. */
+typedef struct kvc_section {
+  int64_t offset; /* of the array in the page */
+  int64_t rows;   /* one for each layer and KV head */
+  int64_t pieces;
+  int64_t lanes; /* divides positions_per_page */
+  int64_t bytes;
+} kvc_section;
+
+/* The cache of some layers: what is stored of a position, and how. Position p of a
+ * sequence is the p mod positions_per_page-th of its page of index
+ * p / positions_per_page mod pages_per_sequence: where these pages are fewer than
+ * the capacity needs, a position is written over an older one. */
+typedef struct kvc_group {
+  int64_t layers;
+  int64_t kv_heads;
+  int64_t key_width;   /* elements of one key of one KV head */
+  int64_t value_width; /* elements of one value of one KV head */
+  kvc_type type;       /* of cached keys and values */
+  const char *layout;  /* what the compiler calls it: "contiguous", "paged<16>" */
+  int64_t positions_per_page;
+  int64_t pages_per_sequence;
+  int64_t page_bytes;   /* all layers, keys and values, padding included */
+  int64_t page_padding; /* of these, bytes that hold no position */
+  /* Positions that a token finds: the last ones up to its own, so that a slice has
+   * at most positions_per_page * pages_per_sequence - window + 1 tokens of a
+   * sequence; 0: all. */
+  int64_t window;
+  int64_t sections_count;
+  const kvc_section *sections; /* behind each other */
+} kvc_group;
+
 /* What a generated library is: constants, and the code for each CPU level,
  * best first. Lives as long as the library is loaded. */
 typedef struct kvc_library {
@@ -108,31 +145,22 @@ typedef struct kvc_library {
 
   int64_t vocab;
   int64_t width;
-  int64_t layers;
+  int64_t layers; /* of all groups */
   int64_t heads;
-  int64_t kv_heads;
-  int64_t key_width;   /* elements of one key of one KV head */
-  int64_t value_width; /* elements of one value of one KV head */
-  int64_t capacity;    /* positions that one sequence can hold at most */
+  int64_t capacity; /* positions that one sequence can hold at most */
 
   kvc_type arithmetic; /* of activations and logits: F64 or F32 */
-  kvc_type cache_type; /* of cached keys and values */
-  /* "contiguous" or "paged<n>". A page holds, behind each other,
-   *   keys:   [layers, kv_heads, positions_per_page / 16, key_width, 16]
-   *   values: [layers, kv_heads, positions_per_page, value_width] */
-  const char *layout;
-  /* 1: the layout keeps every position that attention may see; 0: it forgets some,
+  /* 1: the cache keeps every position that attention may see; 0: it forgets some,
    * as the compiler was told to, and the model computes another function. */
   int64_t exact;
 
-  int64_t positions_per_page; /* contiguous: one page holds the capacity */
-  int64_t pages_per_sequence;
-  int64_t page_bytes;    /* all layers, keys and values, padding included */
-  int64_t page_padding;  /* of these, bytes that hold no position */
   int64_t weights_bytes; /* size of the packed file's data section */
   int64_t weights_padding; /* of these, bytes that hold no weight */
   int64_t max_tokens;    /* tokens of one call of forward at most */
   int64_t workspace_bytes;
+
+  int64_t groups_count;    /* of layers; each has pages of its own */
+  const kvc_group *groups;
 
   int64_t kernels_count;
   const kvc_kernels *kernels;

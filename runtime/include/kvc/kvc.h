@@ -161,28 +161,32 @@ KVC_API void kvc_model_close(kvc_model *model);
 typedef struct kvc_model_info {
   uint32_t size;      /* sizeof(kvc_model_info), by the init function */
   const char *name;   /* strings live as long as the library is loaded */
-  const char *layout; /* of the cache, e.g. "contiguous" */
+  const char *layout; /* of the cache's first group, e.g. "contiguous" */
   const char *cpu_level; /* the best one that this machine runs */
   int64_t vocab;
   int64_t width;
   int64_t layers;
   int64_t heads;
-  int64_t kv_heads;
+  int64_t kv_heads;    /* of the cache's first group, as the next two */
   int64_t key_width;   /* elements of one key of one KV head */
   int64_t value_width; /* elements of one value of one KV head */
   int64_t capacity;    /* positions */
   int64_t max_tokens;  /* tokens computed at once; longer batches are sliced */
   kvc_type arithmetic; /* of logits: KVC_TYPE_F32 or KVC_TYPE_F64 */
-  kvc_type cache_type;
+  kvc_type cache_type; /* of the cache's first group */
   uint8_t identity[KVC_IDENTITY_BYTES];
   int64_t weights_bytes;   /* mapped, padding included */
   int64_t weights_padding; /* of these, bytes that hold no weight */
-  /* layers * kv_heads * (key_width + value_width) * bytes of cache_type: what
-   * one cached token of one sequence takes, without padding. */
+  /* layers * kv_heads * (key_width + value_width) * bytes of the type, of all
+   * groups: what one cached token of one sequence takes, without padding. */
   int64_t cache_bytes_per_position;
   /* 1: the cache keeps every position that attention may see, and results are
    * those of the full prefix; 0: it forgets some, as the compiler was told to. */
   int32_t exact;
+  /* The cache's groups of layers, [groups_count]: see kvc/abi.h. They live as long
+   * as the library is loaded. */
+  int64_t groups_count;
+  const kvc_group *groups;
 } kvc_model_info;
 
 KVC_API kvc_status kvc_model_info_init_sized(kvc_model_info *info, size_t size);
@@ -210,7 +214,8 @@ typedef struct kvc_session_params {
    * filled again, in full. For tests. */
   int32_t poison;
   /* Pages of the pool that the sequences share, at most what all of them can
-   * hold at capacity; 0: so many, and the pool is never short of one. */
+   * hold at capacity; 0: so many, and the pool is never short of one. Each group
+   * of layers has such a pool, of so many pages or as few as it can use. */
   int64_t pool_pages;
   const kvc_allocator *allocator; /* NULL: the model's */
   /* The application's own threads (see kvc_executor in kvc/abi.h), used by this
@@ -247,10 +252,13 @@ typedef struct kvc_session_info {
   int64_t sequences;
   int64_t capacity;      /* positions of one sequence */
   const char *cpu_level; /* lives as long as the library is loaded */
-  int64_t cache_bytes; /* sum of lengths * cache_bytes_per_position */
+  /* Of all keys and values that sequences hold: the sum of lengths *
+   * cache_bytes_per_position; of a group that keeps a window, of no more positions
+   * than its pages hold. */
+  int64_t cache_bytes;
   int64_t cache_reserved_bytes; /* address space of all pages, padding in it */
   int64_t workspace_bytes;
-  int64_t pages;         /* of the pool */
+  int64_t pages;         /* of the pools */
   int64_t live_pages;    /* held by a sequence; held by several: counts once */
   int64_t partial_pages; /* of the live ones, filled in part */
   int64_t live_bytes;    /* of the live pages, padding in it */
@@ -280,7 +288,9 @@ KVC_API kvc_status kvc_sequence_length(const kvc_session *session,
                                        int64_t sequence, int64_t *out_length);
 
 /* Forgets the tokens at positions >= `length`. More than the present length is
- * KVC_INVALID_ARGUMENT. */
+ * KVC_INVALID_ARGUMENT, and so is less than the shortest that the sequence can be
+ * cut back to (see kvc_sequence_info) and not 0: where the cache keeps a window, it
+ * has forgotten what a token there needs. */
 KVC_API kvc_status kvc_sequence_truncate(kvc_session *session, int64_t sequence,
                                          int64_t length);
 
@@ -289,7 +299,7 @@ KVC_API kvc_status kvc_sequence_remove(kvc_session *session, int64_t sequence);
 
 /* Makes `to` hold what `from` holds; what it held before is forgotten. Both hold
  * the same pages, and nothing is copied until one of them appends to a page that
- * is filled in part, which it then copies first. Takes no page. */
+ * both hold, which it then copies first. Takes no page. */
 KVC_API kvc_status kvc_sequence_fork(kvc_session *session, int64_t from,
                                      int64_t to);
 
@@ -338,9 +348,12 @@ typedef struct kvc_sequence_info {
   /* Positions that can be appended now: what capacity leaves and the pool's free
    * pages hold, if no other sequence takes them. */
   int64_t room;
-  int64_t cache_bytes;  /* length * cache_bytes_per_position */
+  int64_t cache_bytes;  /* as in kvc_session_info, of this sequence */
   int64_t pages;        /* that it holds */
   int64_t shared_pages; /* of these, held by other sequences, too */
+  /* The shortest length but 0 that it can be cut back to: 1 unless the cache keeps a
+   * window and has written over older positions. */
+  int64_t shortest;
 } kvc_sequence_info;
 
 KVC_API kvc_status kvc_sequence_info_init_sized(kvc_sequence_info *info,
@@ -393,7 +406,7 @@ typedef struct kvc_plan_info {
   int64_t logits_rows;
   int64_t new_pages;    /* taken from the pool */
   int64_t copied_pages; /* of these, copies of pages that sequences share */
-  int64_t free_pages;   /* of the pool, before the call */
+  int64_t free_pages;   /* of the pools, before the call */
 } kvc_plan_info;
 
 KVC_API kvc_status kvc_plan_info_init_sized(kvc_plan_info *info, size_t size);
@@ -477,7 +490,8 @@ typedef int (*kvc_token_callback)(void *user, int32_t token);
  *   out_count    may be NULL; how many there are. Not written after a failure
  *
  * When a row can't be sampled (see kvc_sampler_sample), sequence and sampler go
- * back to where they were before the call. */
+ * back to where they were before the call. A sequence that can't be cut back so far
+ * (see kvc_sequence_truncate) keeps what was appended. */
 KVC_API kvc_status kvc_generate(kvc_session *session, int64_t sequence,
                                 const int32_t *prompt, int64_t prompt_count,
                                 int64_t count, kvc_sampler *sampler,
