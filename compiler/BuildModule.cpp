@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
 
@@ -62,8 +63,13 @@ private:
   Block *addEntry(func::FuncOp function, ArrayRef<StringRef> names);
   void nameArguments(Block *block, ArrayRef<StringRef> names);
 
-  const Storage &storageFor(const WeightSpec &weight);
+  const Storage &storageFor(const WeightSpec &weight, const Storage *inFile);
+  // The layers of each storage, in the order of their first.
+  using LayersByStorage = llvm::MapVector<const Storage *, SmallVector<int64_t>>;
+  LayersByStorage layersOf(const WeightSpec &weight);
   void declare(const WeightSpec &weight);
+  void declare(const WeightSpec &weight, const Storage &storage, StringRef symbol,
+               int64_t layers, DenseI64ArrayAttr fileLayers);
   void declare(const std::optional<WeightSpec> &weight) {
     if (weight)
       declare(*weight);
@@ -97,7 +103,8 @@ private:
 // Matrices are stored as the command line asks or the file has them, but in floats
 // where rows aren't whole blocks, and in no wider ones than the arithmetic's;
 // vectors, which are small, in those.
-const Storage &ModuleBuilder::storageFor(const WeightSpec &weight) {
+const Storage &ModuleBuilder::storageFor(const WeightSpec &weight,
+                                         const Storage *inFile) {
   const Storage &widest = *storageOf(arithmetic);
   if (weight.shape.size() != 2)
     return widest;
@@ -108,25 +115,48 @@ const Storage &ModuleBuilder::storageFor(const WeightSpec &weight) {
       return !weight.transposed && weight.shape[1] % storage->elements == 0;
     return storage->bytes <= widest.bytes;
   };
-  for (const Storage *storage : {matrices, weight.storage})
+  for (const Storage *storage : {matrices, inFile})
     if (fits(storage))
       return *storage;
   return widest;
 }
 
-void ModuleBuilder::declare(const WeightSpec &weight) {
+ModuleBuilder::LayersByStorage
+ModuleBuilder::layersOf(const WeightSpec &weight) {
+  LayersByStorage layers;
+  for (auto [layer, inFile] : llvm::enumerate(weight.storages))
+    layers[&storageFor(weight, inFile)].push_back(layer);
+  return layers;
+}
+
+void ModuleBuilder::declare(const WeightSpec &weight, const Storage &storage,
+                            StringRef symbol, int64_t layers,
+                            DenseI64ArrayAttr fileLayers) {
   SmallVector<int64_t> shape;
   if (weight.perLayer)
-    shape.push_back(spec.layers);
+    shape.push_back(layers);
   llvm::append_range(shape, weight.shape);
-  auto type = RankedTensorType::get(
-      shape, typeOf(b.getContext(), storageFor(weight)));
   WeightOp::create(
-      b, weight.symbol, type, weight.source, weight.transposed,
+      b, symbol, RankedTensorType::get(shape, typeOf(b.getContext(), storage)),
+      weight.source, weight.transposed,
       weight.firstRow ? b.getI64IntegerAttr(*weight.firstRow) : IntegerAttr(),
       weight.pairedHeadDim ? b.getI64IntegerAttr(weight.pairedHeadDim)
                            : IntegerAttr(),
-      PackingAttr());
+      fileLayers, PackingAttr());
+}
+
+// Where layers are stored in several ways, those of each are a weight by themselves.
+void ModuleBuilder::declare(const WeightSpec &weight) {
+  LayersByStorage byStorage = layersOf(weight);
+  if (byStorage.size() == 1)
+    return declare(weight, *byStorage.front().first, weight.symbol, spec.layers, {});
+  SmallVector<Attribute> parts;
+  for (auto &[storage, layers] : byStorage) {
+    std::string symbol = weight.symbol + "." + storage->name.str();
+    declare(weight, *storage, symbol, layers.size(), b.getDenseI64ArrayAttr(layers));
+    parts.push_back(FlatSymbolRefAttr::get(b.getContext(), symbol));
+  }
+  StackOp::create(b, weight.symbol, b.getArrayAttr(parts));
 }
 
 void ModuleBuilder::declareAll() {
@@ -184,7 +214,9 @@ Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
 
 Value ModuleBuilder::linear(Value x, const WeightSpec &weight,
                             const std::optional<WeightSpec> &bias, Value layer) {
-  bool rounded = rounds && storageFor(weight).quants.has_value();
+  bool rounded = rounds && llvm::any_of(layersOf(weight), [](const auto &layers) {
+    return layers.first->quants.has_value();
+  });
   return LinearOp::create(b, rows(weight.shape[0]), x, rounded, symbol(weight),
                           symbol(bias), layer);
 }

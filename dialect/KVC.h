@@ -17,6 +17,7 @@
 
 namespace kvc {
 class LayoutAttrInterface; // named by CacheType, defined below
+class WeightOp;            // named by NamedWeight
 
 // Virtual lanes of every reduction and the width of a weight panel: part of the
 // order in which numbers are added, so a constant of the program and never of

@@ -70,6 +70,21 @@ def KVC_WeightStorage : TypeInterface<"WeightStorage"> {
   ];
 }
 
+def KVC_NamedWeight : OpInterface<"NamedWeight"> {
+  let cppNamespace = "::kvc";
+  let description = "An op whose symbol names a weight.";
+  let methods = [
+    InterfaceMethod<"The shape of one layer's weight: [rows, columns] or [rows].",
+      "::llvm::ArrayRef<int64_t>", "getLayerShape">,
+    InterfaceMethod<"Whether a layer chooses one of several.", "bool", "isStacked">,
+    InterfaceMethod<"How many there are; 1 where none is chosen.", "int64_t",
+      "getLayers">,
+    InterfaceMethod<[{
+        The weights of one storage each that it is made of; itself where it is one.
+      }], "::std::vector<::kvc::WeightOp>", "getParts">
+  ];
+}
+
 def KVC_WeightUser : OpInterface<"WeightUser"> {
   let cppNamespace = "::kvc";
   let description = "An op that reads weights, by symbol.";

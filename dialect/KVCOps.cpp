@@ -5,6 +5,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
+#include <set>
 
 using namespace mlir;
 using namespace kvc;
@@ -114,6 +115,83 @@ LogicalResult WeightOp::verify() {
                             "of a multiple of "
                          << storage->elements
                          << " elements, not transposed, but got " << type;
+  // C10: layers.
+  if (auto layers = getFileLayers())
+    if (!isStacked() || int64_t(layers->size()) != getLayers() ||
+        layers->front() < 0 || !llvm::is_sorted(*layers, std::less_equal<>()))
+      return emitOpError() << "expected the numbers of its " << getLayers()
+                           << " layers, from 0 up, each above the one before, but got ["
+                           << *layers << "]";
+  return success();
+}
+
+std::string WeightOp::getTensorName(int64_t layer) {
+  auto [before, after] = getSource().split("{}");
+  if (!isStacked())
+    return before.str();
+  return (before + Twine(getFileLayers() ? (*getFileLayers())[layer] : layer) + after)
+      .str();
+}
+
+std::vector<WeightOp> StackOp::getParts() {
+  std::vector<WeightOp> parts;
+  for (auto symbol : getWeights().getAsRange<FlatSymbolRefAttr>())
+    parts.push_back(SymbolTable::lookupNearestSymbolFrom<WeightOp>(*this, symbol));
+  return parts;
+}
+
+ArrayRef<int64_t> StackOp::getLayerShape() {
+  return getParts().front().getLayerShape();
+}
+
+bool StackOp::isStacked() { return true; }
+
+int64_t StackOp::getLayers() {
+  int64_t layers = 0;
+  for (WeightOp part : getParts())
+    layers += part.getLayers();
+  return layers;
+}
+
+DenseElementsAttr StackOp::getPlaces() {
+  SmallVector<int64_t> places(2 * getLayers());
+  for (auto [number, part] : llvm::enumerate(getParts()))
+    for (auto [at, layer] : llvm::enumerate(part.getFileLayersAttr().asArrayRef())) {
+      places[2 * layer] = number;
+      places[2 * layer + 1] = at;
+    }
+  auto type = RankedTensorType::get(
+      {getLayers(), 2}, IntegerType::get(getContext(), 64));
+  return DenseElementsAttr::get(type, ArrayRef(places));
+}
+
+LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  std::set<int64_t> layers;
+  WeightOp first;
+  for (auto symbol : getWeights().getAsRange<FlatSymbolRefAttr>()) {
+    auto part = symbols.lookupNearestSymbolFrom<WeightOp>(*this, symbol);
+    // C1: matrices of some layers.
+    if (!part || !part.getFileLayers() || part.getLayerShape().size() != 2)
+      return emitOpError() << "expected " << symbol
+                           << " to be a matrix that says its layers";
+    if (!first)
+      first = part;
+    if (part.getLayerShape() != first.getLayerShape())
+      return emitOpError() << "expected matrices of one shape, but got "
+                           << part.getWeightType() << " and "
+                           << first.getWeightType();
+    // C2: each layer once.
+    for (int64_t layer : part.getFileLayersAttr().asArrayRef())
+      if (!layers.insert(layer).second)
+        return emitOpError() << "expected each layer in one of its weights, but got "
+                             << layer << " again in " << symbol;
+  }
+  if (layers.empty() || *layers.rbegin() + 1 != int64_t(layers.size()))
+    return emitOpError() << "expected the layers from 0 to as many as there are, but "
+                            "got "
+                         << layers.size() << " of them"
+                         << (layers.empty() ? "" : ", the last one ")
+                         << (layers.empty() ? "" : std::to_string(*layers.rbegin()));
   return success();
 }
 
@@ -129,13 +207,13 @@ static LogicalResult verifyWeights(WeightUser op,
                                    SymbolTableCollection &symbols) {
   bool hasLayer = bool(op.getLayer());
   for (const WeightUse &use : op.getWeights()) {
-    auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, use.symbol);
+    auto weight = symbols.lookupNearestSymbolFrom<NamedWeight>(op, use.symbol);
     if (!weight)
       return op->emitOpError() << "expected " << use.symbol << " (" << use.role
-                               << ") to be declared by a kvc.weight";
+                               << ") to be declared by a kvc.weight or a kvc.stack";
     auto fail = [&](const Twine &message) {
       InFlightDiagnostic diag = op->emitOpError() << message;
-      diag.attachNote(weight.getLoc()) << "declared here";
+      diag.attachNote(weight->getLoc()) << "declared here";
       return diag;
     };
     auto shapeText = [](ArrayRef<int64_t> shape) {
@@ -210,12 +288,15 @@ static LogicalResult verifyRounded(WeightUser op, Value input,
     return op->emitOpError() << "expected a rounded input to be f32, but got "
                              << elementOf(input);
   for (const WeightUse &use : op.getWeights()) {
-    auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, use.symbol);
-    if (use.shape.size() == 2 && !weight.getStorage().quants)
+    auto weight = symbols.lookupNearestSymbolFrom<NamedWeight>(op, use.symbol);
+    std::vector<WeightOp> parts = weight.getParts();
+    if (use.shape.size() == 2 && llvm::none_of(parts, [](WeightOp part) {
+          return part.getStorage().quants.has_value();
+        }))
       return op->emitOpError()
              << "expected the " << use.role << " " << use.symbol
              << " of a rounded input to be stored in blocks, but got "
-             << weight.getWeightType().getElementType();
+             << parts.front().getWeightType().getElementType();
   }
   return success();
 }

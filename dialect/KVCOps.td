@@ -45,7 +45,7 @@ def KVC_AllPositive : AttrConstraint<
 // Weights
 //===----------------------------------------------------------------------===//
 
-def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
+def KVC_WeightOp : KVC_Op<"weight", [Symbol, KVC_NamedWeight]> {
   let summary = "names a tensor of the model's file";
   let description = [{
     Declares a weight. `source` is the tensor's name in the file that the
@@ -56,7 +56,8 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     `transposed`: the file has `[inputs, outputs]`. `first_row`: our rows start
     there among the outputs of the file's tensor (fused projections).
     `paired_heads d`: the rows of each head of width d stand in pair order
-    (2i, 2i+1) in the file and are read in half order (i, i + d/2).
+    (2i, 2i+1) in the file and are read in half order (i, i + d/2). `layers`: the
+    numbers of those of the file's layers that are stacked; all where it is absent.
 
     Created by BuildModule; `kvc-assign-packing` adds the packing. No effect.
     - C1: the shape is static, of extents above 0, of rank 1 or 2 after the axis
@@ -72,6 +73,7 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
       `__`, as that file's own entries do.
     - C9: a weight in blocks is a matrix that isn't transposed, and its rows are
       whole blocks.
+    - C10: `layers` has a number for each layer, from 0 up, each above the one before.
 
     ```mlir
     kvc.weight @blk.attn_q : tensor<30x576x576xf32> from "blk.{}.attn_q.weight" paired_heads 64
@@ -81,10 +83,11 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
       StrAttr:$source, UnitAttr:$transposed,
       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$first_row,
       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$paired_heads,
+      OptionalAttr<DenseI64ArrayAttr>:$file_layers,
       OptionalAttr<KVC_PackingAttr>:$packing);
   let assemblyFormat = [{
     $sym_name `:` $type `from` $source (`transposed` $transposed^)?
-    (`first_row` $first_row^)? (`paired_heads` $paired_heads^)?
+    (`first_row` $first_row^)? (`paired_heads` $paired_heads^)? (`layers` $file_layers^)?
     (`packed` $packing^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -104,6 +107,37 @@ def KVC_WeightOp : KVC_Op<"weight", [Symbol]> {
     ::llvm::ArrayRef<int64_t> getLayerShape() {
       return getWeightType().getShape().drop_front(isStacked() ? 1 : 0);
     }
+    ::std::vector<::kvc::WeightOp> getParts() { return {*this}; }
+    // The name in the file of what stands in the stack at `layer`.
+    ::std::string getTensorName(int64_t layer);
+  }];
+}
+
+def KVC_StackOp : KVC_Op<"stack", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<KVC_NamedWeight>]> {
+  let summary = "makes one weight of layers that are stored in several ways";
+  let description = [{
+    Layer l of the weight is the one that a `kvc.weight` names l among its `layers`.
+    What reads the weight takes each layer as it is stored, so that a file's layers
+    need not be alike in it.
+
+    Created by BuildModule, a part for each storage. No effect.
+    - C1: the symbols are of weights that say their layers, matrices of one shape.
+    - C2: of the layers, from 0 to as many as there are, each stands in one of them.
+
+    ```mlir
+    kvc.weight @blk.ffn_down.q4_k : tensor<2x576x1536x!kvc.q4_k> from "blk.{}.ffn_down.weight" layers [0, 2]
+    kvc.weight @blk.ffn_down.q6_k : tensor<1x576x1536x!kvc.q6_k> from "blk.{}.ffn_down.weight" layers [1]
+    kvc.stack @blk.ffn_down of [@blk.ffn_down.q4_k, @blk.ffn_down.q6_k]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+      TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of weights">:$weights);
+  let assemblyFormat = "$sym_name `of` $weights attr-dict";
+  let extraClassDeclaration = [{
+    // Of each layer the number of its part, and where it stands in that:
+    // tensor<layers x 2 x i64>.
+    ::mlir::DenseElementsAttr getPlaces();
   }];
 }
 
@@ -211,7 +245,8 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
     such inputs with a block of the weight are summed as an exact integer, which goes
     into the sum below as one product with `scale * the block's scale`, rounded once.
     A block's minimum times the scaled sum of its inputs comes after these, in the
-    same order.
+    same order. A layer whose weight is stored in floats (`kvc.stack`) takes its inputs
+    as they are.
 
     The sum is taken in blocks of 256 elements of the row, the last one shorter: the
     products of a block are summed in the order of i with fused multiply-adds, from
@@ -228,7 +263,7 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: the residual has the result's type.
     - C5: input and result have the same number of rows and element type.
-    - C6: a rounded input is f32, and its weight is stored in blocks.
+    - C6: a rounded input is f32, and its weight, or a layer of it, is stored in blocks.
 
     ```mlir
     %q = kvc.linear %h by @attn_q bias @attn_q.bias layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
@@ -269,7 +304,8 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear", [KVC_RowTasks]> {
     - C2: the biases are vectors of the result's width.
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: input and result have the same number of rows and element type.
-    - C5: a rounded input is f32, and the weights are stored in blocks.
+    - C5: a rounded input is f32, and the weights are stored in blocks, as in
+      `kvc.linear`.
 
     ```mlir
     %g = kvc.gated_linear %h by @gate, @up layer %layer activation silu : tensor<?x576xf32> -> tensor<?x1536xf32>

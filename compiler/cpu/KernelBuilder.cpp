@@ -219,6 +219,21 @@ Value KernelBuilder::forEachRun(
 // Memory
 //===----------------------------------------------------------------------===//
 
+Value KernelBuilder::table(StringRef name, DenseElementsAttr numbers) {
+  auto type = MemRefType::get(numbers.getType().getShape(), numbers.getElementType());
+  auto module = getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  for (auto global : module.getOps<memref::GlobalOp>())
+    if (global.getInitialValue() == Attribute(numbers))
+      return memref::GetGlobalOp::create(*this, type, global.getSymName());
+  // The symbol table gives it a name of its own before it stands in the module.
+  OpBuilder nowhere(getContext());
+  auto global = memref::GlobalOp::create(
+      nowhere, getLoc(), name, getStringAttr("private"), type, numbers,
+      /*constant=*/true, /*alignment=*/IntegerAttr());
+  SymbolTable(module).insert(global, module.getBody()->begin());
+  return memref::GetGlobalOp::create(*this, type, global.getSymName());
+}
+
 Value KernelBuilder::scratch(ArrayRef<int64_t> shape) {
   return memref::AllocaOp::create(*this, MemRefType::get(shape, arithmetic),
                                   getI64IntegerAttr(64));

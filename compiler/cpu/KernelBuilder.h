@@ -86,6 +86,9 @@ public:
   void ifElse(Value condition, llvm::function_ref<void()> body,
               llvm::function_ref<void()> otherwise);
 
+  // Numbers that are a constant of the module, called `name` there.
+  Value table(llvm::StringRef name, mlir::DenseElementsAttr numbers);
+
   // A task's own memory of the arithmetic's type, on its thread's stack.
   Value scratch(llvm::ArrayRef<int64_t> shape);
 

@@ -8,6 +8,7 @@
 
 #include "compiler/cpu/KernelBuilder.h"
 #include "compiler/cpu/Target.h"
+#include <memory>
 
 namespace kvc {
 
@@ -35,12 +36,16 @@ struct Matrix {
   const Storage *storage;
   // memref<PxKx16xE> of floats, memref<Pxi8> of the bytes of panels of blocks.
   mlir::Value view;
+  // Where layers are stored in several ways: whether this is the layer's matrix, and
+  // what is if it isn't. Null where it is in any case.
+  mlir::Value isLayers = {};
+  std::shared_ptr<Matrix> otherwise = {};
 
   // Of the outputs 16 * group to 16 * group + 15 what input k is multiplied with,
   // in the arithmetic's type.
   mlir::Value lanes(KernelBuilder &b, mlir::Value group, mlir::Value k) const;
 };
-Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, WeightOp weight,
+Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, NamedWeight weight,
                   mlir::Value layer);
 
 // Where the words of a rounded row's block stand: eight of four bytes, and then
@@ -53,8 +58,10 @@ struct RoundedRow {
 struct LinearKernel {
   mlir::Location line; // of the op in the model's text
   int64_t inputs;      // of a row
-  mlir::Value input = {}; // [rows][inputs], or null:
-  mlir::Value rounded = {}; // [rows][inputs / 32][RoundedRow::Words] i32
+  mlir::Value input = {}; // [rows][inputs]
+  // Null, or what blocks are multiplied with: [rows][inputs / 32][RoundedRow::Words]
+  // i32
+  mlir::Value rounded = {};
   // One matrix, or two: the gate and what it gates.
   llvm::SmallVector<Matrix> weights = {};
   // A bias for each matrix, or null.

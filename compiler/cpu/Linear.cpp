@@ -40,7 +40,9 @@ private:
   void forEachTile(function_ref<void(Value tile, Value row)> body);
   // Adds the products of all inputs to `totals`, some matrices from one loop.
   void accumulate(Product &product, ArrayRef<size_t> matrices);
-  std::unique_ptr<Product> makeProduct(const Matrix &like);
+  // The same of one matrix, as the layer's is stored.
+  void accumulateStored(size_t matrix, const Matrix &stored);
+  std::unique_ptr<Product> makeProduct(const LinearKernel &kernel, const Matrix &like);
   Value epilogue(SmallVector<Value> sums);
   void finish(Value tile, Value row);
   void store(Value result, Value row, Value group);
@@ -71,9 +73,10 @@ void Tile::forEachTile(function_ref<void(Value, Value)> body) {
   });
 }
 
-std::unique_ptr<Product> Tile::makeProduct(const Matrix &like) {
+std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
+                                           const Matrix &like) {
   int64_t shared = isShared() ? groups : 0;
-  return kernel.rounded
+  return kernel.rounded && like.storage->quants
              ? makeIntegerProduct(b, kernel, target, like, shared)
              : makeFloatProduct(b, kernel, like, shared);
 }
@@ -106,6 +109,16 @@ void Tile::accumulate(Product &product, ArrayRef<size_t> matrices) {
   });
 }
 
+void Tile::accumulateStored(size_t matrix, const Matrix &stored) {
+  LinearKernel one = kernel;
+  one.weights[matrix] = stored;
+  auto add = [&] { accumulate(*makeProduct(one, stored), matrix); };
+  if (!stored.otherwise)
+    return add();
+  b.ifElse(stored.isLayers, add,
+           [&] { accumulateStored(matrix, *stored.otherwise); });
+}
+
 void Tile::emit(Value first, Value last, Value firstGroup) {
   firstRow = first, lastRow = last;
   for (int64_t g = 0; g != groups; ++g) {
@@ -129,12 +142,12 @@ void Tile::emit(Value first, Value last, Value firstGroup) {
   });
   const Storage *storage = kernel.weights.front().storage;
   bool areAlike = llvm::all_of(kernel.weights, [&](const Matrix &matrix) {
-    return matrix.storage == storage;
+    return matrix.storage == storage && !matrix.otherwise;
   });
   // What several rows share comes from the caches, which give one stream at the
   // speed of the sums, not two: one matrix after the other.
   if (areAlike) {
-    std::unique_ptr<Product> product = makeProduct(kernel.weights.front());
+    std::unique_ptr<Product> product = makeProduct(kernel, kernel.weights.front());
     if (isShared())
       for (size_t matrix = 0; matrix != matrices; ++matrix)
         accumulate(*product, matrix);
@@ -142,7 +155,7 @@ void Tile::emit(Value first, Value last, Value firstGroup) {
       accumulate(*product, llvm::to_vector(llvm::seq(matrices)));
   } else {
     for (size_t matrix = 0; matrix != matrices; ++matrix)
-      accumulate(*makeProduct(kernel.weights[matrix]), matrix);
+      accumulateStored(matrix, kernel.weights[matrix]);
   }
   forEachTile([&](Value tile, Value row) { finish(tile, row); });
 }

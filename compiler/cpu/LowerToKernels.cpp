@@ -89,7 +89,7 @@ Value ForwardLowering::vector(KernelBuilder &b, WeightUser op,
 
 Matrix ForwardLowering::matrix(KernelBuilder &b, WeightUser op,
                                FlatSymbolRefAttr symbol) {
-  auto declaration = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  auto declaration = SymbolTable::lookupNearestSymbolFrom<NamedWeight>(op, symbol);
   return viewMatrix(b, lowered.getArgument(AbiArgument::Weights), declaration,
                     declaration.isStacked() ? scalar(op.getLayer()) : Value());
 }
@@ -131,7 +131,8 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
     b.kernel = name;
   }
   Value result = op->getResult(0);
-  (rounds ? kernel.rounded : kernel.input) = rounds ? rounded : buffer(input);
+  kernel.input = buffer(input);
+  kernel.rounded = rounds ? rounded : Value();
   kernel.residual = residual ? buffer(residual) : Value();
   kernel.output = residual && residual != input
                       ? reuseOrAllocate(b, result, residual)
@@ -332,8 +333,8 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
                         {integerTileRows, integerTileGroups}};
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
-    for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
-      weight.erase();
+    for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))
+      weight->erase();
     module->setLoc(textLocation(module));
   }
 };

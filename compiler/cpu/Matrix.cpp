@@ -25,12 +25,38 @@ Value kvc::viewVector(KernelBuilder &b, Value weights, WeightOp weight,
                    weight.getWeightType().getElementType());
 }
 
-Matrix kvc::viewMatrix(KernelBuilder &b, Value weights, WeightOp weight,
+static Matrix viewPart(KernelBuilder &b, Value weights, WeightOp weight,
                        Value layer) {
   const Storage &storage = weight.getStorage();
   Type element = storage.quants ? Type(b.getI8Type())
                                 : weight.getWeightType().getElementType();
   return {&storage, viewLayer(b, weights, weight, layer, element)};
+}
+
+Matrix kvc::viewMatrix(KernelBuilder &b, Value weights, NamedWeight weight,
+                       Value layer) {
+  std::vector<WeightOp> parts = weight.getParts();
+  auto stack = dyn_cast<StackOp>(weight.getOperation());
+  if (!stack)
+    return viewPart(b, weights, parts.front(), layer);
+  Value places = b.table("layers", stack.getPlaces());
+  auto place = [&](int64_t column) {
+    return b.toIndex(
+        memref::LoadOp::create(b, places, ValueRange{layer, b.index(column)}));
+  };
+  Value own = place(0), at = place(1);
+  std::shared_ptr<Matrix> matrix;
+  for (size_t number = parts.size(); number-- != 0;) {
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
+                                        b.index(number));
+    // Another part may have fewer layers than that.
+    Value inPart = arith::SelectOp::create(b, isOwn, at, b.index(0));
+    Matrix view = viewPart(b, weights, parts[number], inPart);
+    if (matrix)
+      view.isLayers = isOwn, view.otherwise = matrix;
+    matrix = std::make_shared<Matrix>(view);
+  }
+  return *matrix;
 }
 
 // `size` bytes at `at` of panel `panel`, as a vector of `element`.

@@ -1,6 +1,5 @@
 // kvc.rotary: a task is a row.
 #include "compiler/cpu/Kernels.h"
-#include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
 using namespace kvc;
@@ -10,21 +9,10 @@ using namespace kvc;
 static Value frequencies(KernelBuilder &b, RotaryOp op) {
   SmallVector<double> values = op.getFrequencies();
   values.resize(llvm::alignTo(values.size(), kLanes), 0.0);
-  auto type = MemRefType::get({int64_t(values.size())}, b.getF64Type());
-  auto data = DenseElementsAttr::get(
-      RankedTensorType::get(type.getShape(), b.getF64Type()),
-      ArrayRef<double>(values));
-  auto module = op->getParentOfType<ModuleOp>();
-  for (auto global : module.getOps<memref::GlobalOp>())
-    if (global.getInitialValue() == Attribute(data))
-      return memref::GetGlobalOp::create(b, type, global.getSymName());
-  // The symbol table gives it a name of its own before it stands in the module.
-  OpBuilder nowhere(b.getContext());
-  auto global = memref::GlobalOp::create(
-      nowhere, b.getLoc(), "rotary_frequencies", b.getStringAttr("private"),
-      type, data, /*constant=*/true, /*alignment=*/IntegerAttr());
-  SymbolTable(module).insert(global, module.getBody()->begin());
-  return memref::GetGlobalOp::create(b, type, global.getSymName());
+  return b.table("rotary_frequencies",
+                 DenseElementsAttr::get(RankedTensorType::get(values.size(),
+                                                              b.getF64Type()),
+                                        ArrayRef<double>(values)));
 }
 
 void kvc::emitRotary(KernelBuilder &b, RotaryOp op, Value input,

@@ -33,9 +33,9 @@ struct WeightSpec {
   // Non-zero where the rows of each head stand in pair order (2i, 2i+1), as in
   // GGUF's Llama: the head's width. They are read in half order (i, i+d/2).
   int64_t pairedHeadDim = 0;
-  // As the file has it, all layers alike; null where layers differ or the numbers
-  // stand nowhere (random weights).
-  const Storage *storage = nullptr;
+  // As the file has it, layer by layer; null where the numbers stand nowhere
+  // (random weights).
+  std::vector<const Storage *> storages;
 };
 
 enum class NormKind { LayerNorm, RMSNorm };

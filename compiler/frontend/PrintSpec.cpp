@@ -2,6 +2,7 @@
 #include "compiler/frontend/ModelSpec.h"
 #include "compiler/frontend/TensorFile.h"
 #include "compiler/frontend/Weights.h"
+#include "llvm/ADT/SetVector.h"
 #include <algorithm>
 #include <charconv>
 
@@ -70,8 +71,10 @@ static void printWeight(StringRef role, const WeightSpec &weight,
                         raw_ostream &os) {
   os << role << ": @" << weight.symbol << " = \"" << weight.source << "\" "
      << printShape(weight.shape);
-  if (weight.storage)
-    os << " " << weight.storage->name;
+  SetVector<const Storage *> storages(weight.storages.begin(), weight.storages.end());
+  for (const Storage *storage : storages)
+    if (storage)
+      os << " " << storage->name;
   if (weight.transposed)
     os << " transposed";
   if (weight.firstRow)

@@ -164,12 +164,11 @@ Error findWeights(ModelSpec &spec, const WeightFile &file) {
     if (weight.transposed)
       std::swap(shape[0], shape[1]);
     int64_t layers = weight.perLayer ? spec.layers : 1;
-    weight.storage = file.storage(tensorName(weight, 0));
+    weight.storages.clear();
     for (int64_t layer = 0; layer < layers && !result; ++layer) {
       std::string name = tensorName(weight, layer);
       result = file.check(name, shape);
-      if (file.storage(name) != weight.storage)
-        weight.storage = nullptr;
+      weight.storages.push_back(file.storage(name));
     }
   });
   return result;

@@ -52,6 +52,7 @@ static std::string comment(Operation *op) {
         text += w.getLayerShape().size() == 2 ? "outputs, inputs]" : "width]";
         return text;
       })
+      .Case([](StackOp) { return "layers that the file stores in several ways"; })
       .Case([](scf::ForOp loop) {
         return choosesLayer(loop.getInductionVar()) ? "over the layers" : "";
       })

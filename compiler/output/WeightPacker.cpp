@@ -232,10 +232,7 @@ llvm::Error writeWeight(const WeightFile &file, WeightOp weight,
                         bool allowNonfinite, DataWriter &writer,
                         std::vector<std::string> &converted) {
   for (int64_t layer = 0; layer != weight.getLayers(); ++layer) {
-    std::string name = weight.getSource().str();
-    size_t brace = name.find("{}");
-    if (brace != std::string::npos)
-      name.replace(brace, 2, std::to_string(layer));
+    std::string name = weight.getTensorName(layer);
     const Storage *from = file.storage(name);
     if (from && from != &weight.getStorage() &&
         weight.getLayerShape().size() == 2)

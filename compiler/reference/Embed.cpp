@@ -15,7 +15,8 @@ struct LowerEmbed : OpConversionPattern<EmbedOp> {
   matchAndRewrite(EmbedOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
-    WeightView table(b, op, op.getTableAttr(), Value());
+    auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, op.getTableAttr());
+    WeightView table(b, op, weight, Value());
     Type type = op.getType().getElementType();
     Value count = rowCount(b, adaptor.getIds());
     rewriter.replaceOp(

@@ -121,14 +121,8 @@ Value reference::generic(Emitter &b, Value init, ValueRange inputs,
   return op.getResult(0);
 }
 
-static WeightOp findWeight(Operation *op, FlatSymbolRefAttr symbol) {
-  return SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
-}
-
-WeightView::WeightView(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
-                       Value layer)
-    : storage(findWeight(op, symbol).getStorage()) {
-  WeightOp weight = findWeight(op, symbol);
+WeightView::WeightView(Emitter &b, Operation *op, WeightOp weight, Value layer)
+    : storage(weight.getStorage()) {
   Value file = op->getParentOfType<func::FuncOp>().getArgument(0);
   Value offset = index(b, weight.getPacking()->getOffset());
   if (layer) {
@@ -225,6 +219,42 @@ Value WeightView::numbers(Emitter &b) const {
   return generate(b, type, Value(), [&](Emitter &b, Value row, Value column) {
     return number(b, row, column);
   });
+}
+
+Value reference::ofWeight(Emitter &b, Operation *op, FlatSymbolRefAttr symbol,
+                          Value layer,
+                          function_ref<Value(Emitter &, const WeightView &)> value) {
+  auto weight = SymbolTable::lookupNearestSymbolFrom<NamedWeight>(op, symbol);
+  std::vector<WeightOp> parts = weight.getParts();
+  auto stack = dyn_cast<StackOp>(weight.getOperation());
+  if (!stack)
+    return value(b, WeightView(b, op, parts.front(), layer));
+  Value places = arith::ConstantOp::create(b, stack.getPlaces());
+  auto place = [&](int64_t column) {
+    return extractIndex(b, places, {layer, index(b, column)});
+  };
+  Value own = place(0), at = place(1);
+  // The last part is it where none before is.
+  std::function<Value(Emitter &, size_t)> choose = [&](Emitter &b, size_t number) {
+    auto here = [&](Emitter &b) {
+      return value(b, WeightView(b, op, parts[number], at));
+    };
+    if (number + 1 == parts.size())
+      return here(b);
+    auto branch = [](auto value) {
+      return [value](OpBuilder &inner, Location loc) {
+        Emitter at(loc, inner);
+        scf::YieldOp::create(at, value(at));
+      };
+    };
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
+                                        index(b, number));
+    return scf::IfOp::create(b, isOwn, branch(here), branch([&](Emitter &b) {
+                               return choose(b, number + 1);
+                             }))
+        .getResult(0);
+  };
+  return choose(b, 0);
 }
 
 Value reference::rowsOf(Emitter &b, Value rows, RankedTensorType type) {

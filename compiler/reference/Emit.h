@@ -67,8 +67,9 @@ struct RowMaps {
 // [rows, columns] of floats, or [rows, bytes of a row] of blocks.
 class WeightView {
 public:
-  WeightView(Emitter &b, mlir::Operation *op, mlir::FlatSymbolRefAttr symbol,
-             Value layer);
+  // `layer` is one of those that the weight stacks, or null.
+  WeightView(Emitter &b, mlir::Operation *op, WeightOp weight, Value layer);
+  bool isInBlocks() const { return storage.quants.has_value(); }
   // The number at [row, column] of a matrix; f32 where it stands in a block.
   Value number(Emitter &b, Value row, Value column) const;
   // All of them, as a tensor of floats.
@@ -80,9 +81,17 @@ private:
   Value tensor;                // as they stand
 };
 
+// What `value` gives for a layer of a weight; where layers are stored in several
+// ways, for the layer's.
+Value ofWeight(Emitter &b, mlir::Operation *op, mlir::FlatSymbolRefAttr symbol,
+               Value layer,
+               llvm::function_ref<Value(Emitter &, const WeightView &)> value);
+
 inline Value readWeight(Emitter &b, mlir::Operation *op,
                         mlir::FlatSymbolRefAttr symbol, Value layer) {
-  return WeightView(b, op, symbol, layer).numbers(b);
+  return ofWeight(b, op, symbol, layer, [](Emitter &b, const WeightView &view) {
+    return view.numbers(b);
+  });
 }
 
 // The activation function of one number: see kvc.activate.

@@ -32,8 +32,8 @@ struct ExportReference : kvc::impl::ExportReferenceBase<ExportReference> {
     if (failed(exportForward(forward)))
       return signalPassFailure();
     // The code has their offsets now.
-    for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
-      weight.erase();
+    for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))
+      weight->erase();
   }
 
   LogicalResult exportForward(func::FuncOp forward) {

@@ -49,9 +49,10 @@ Value roundRows(Emitter &b, Value input) {
 }
 
 // bias[o], or 0, plus sum_i input[n, i] * weight[o, i], in the order of i with
-// fused multiply-adds.
-Value product(Emitter &b, Operation *op, Value input, RankedTensorType type,
-              FlatSymbolRefAttr weight, FlatSymbolRefAttr bias, Value layer) {
+// fused multiply-adds. Blocks take the rounded input where there is one.
+Value product(Emitter &b, Operation *op, Value input, Value rounded,
+              RankedTensorType type, FlatSymbolRefAttr weight,
+              FlatSymbolRefAttr bias, Value layer) {
   Type element = type.getElementType();
   Value init = rowsOf(b, input, type);
   if (bias)
@@ -64,11 +65,14 @@ Value product(Emitter &b, Operation *op, Value input, RankedTensorType type,
   bindDims(b.getContext(), n, o, i);
   SmallVector<AffineMap> maps{AffineMap::get(3, 0, {n, i}, b.getContext()),
                               AffineMap::get(3, 0, {o, i}, b.getContext())};
-  return generic(b, init, {input, readWeight(b, op, weight, layer)}, maps,
-                 /*reductions=*/1, [&](Emitter &b, ValueRange at) -> Value {
-                   return math::FmaOp::create(
-                       b, at[0], toFloat(b, at[1], element), at[2]);
-                 });
+  return ofWeight(b, op, weight, layer, [&](Emitter &b, const WeightView &view) {
+    Value factors = rounded && view.isInBlocks() ? rounded : input;
+    return generic(b, init, {factors, view.numbers(b)}, maps, /*reductions=*/1,
+                   [&](Emitter &b, ValueRange at) -> Value {
+                     return math::FmaOp::create(
+                         b, at[0], toFloat(b, at[1], element), at[2]);
+                   });
+  });
 }
 
 // linear becomes a product, then activation and residual of each element.
@@ -79,9 +83,8 @@ struct LowerLinear : OpConversionPattern<LinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), residual = adaptor.getResidual();
-    if (op.getRounded())
-      input = roundRows(b, input);
-    Value sum = product(b, op, input, op.getType(), op.getWeightAttr(),
+    Value rounded = op.getRounded() ? roundRows(b, input) : Value();
+    Value sum = product(b, op, input, rounded, op.getType(), op.getWeightAttr(),
                         op.getBiasAttr(), adaptor.getLayer());
     if (!op.getActivation() && !residual) {
       rewriter.replaceOp(op, sum);
@@ -112,11 +115,10 @@ struct LowerGatedLinear : OpConversionPattern<GatedLinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), layer = adaptor.getLayer();
-    if (op.getRounded())
-      input = roundRows(b, input);
-    Value gate = product(b, op, input, op.getType(), op.getGateAttr(),
+    Value rounded = op.getRounded() ? roundRows(b, input) : Value();
+    Value gate = product(b, op, input, rounded, op.getType(), op.getGateAttr(),
                          op.getGateBiasAttr(), layer);
-    Value up = product(b, op, input, op.getType(), op.getUpAttr(),
+    Value up = product(b, op, input, rounded, op.getType(), op.getUpAttr(),
                        op.getUpBiasAttr(), layer);
     SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(2));
     rewriter.replaceOp(

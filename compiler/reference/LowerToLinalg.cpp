@@ -121,7 +121,7 @@ struct LowerToLinalg : kvc::impl::LowerToLinalgBase<LowerToLinalg> {
 
     ConversionTarget target(*context);
     target.addIllegalDialect<KVCDialect>();
-    target.addLegalOp<WeightOp>();
+    target.addLegalOp<WeightOp, StackOp>();
     // Whatever else is in the program stays, if it knows of no cache.
     target.markUnknownOpDynamicallyLegal([&](Operation *op) {
       if (auto function = dyn_cast<func::FuncOp>(op))

@@ -218,7 +218,7 @@ LogicalResult Follower::checkWeightLayers(WeightUser user) {
   if (!user.getLayer())
     return success();
   for (const WeightUse &use : user.getWeights()) {
-    auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(user, use.symbol);
+    auto weight = symbols.lookupNearestSymbolFrom<NamedWeight>(user, use.symbol);
     if (failed(layerFor(user, user.getLayer(), weight.getLayers())))
       return failure();
   }

@@ -147,6 +147,96 @@ kvc.weight @weight_c9_transposed : tensor<64x64x!kvc.q4_1> from "w" transposed
 
 // -----
 
+// expected-error@+1 {{expected the numbers of its 2 layers, from 0 up, each above the one before, but got [0]}}
+kvc.weight @weight_c10_count : tensor<2x4x4xf32> from "{}.w" layers [0]
+
+// -----
+
+// expected-error@+1 {{expected the numbers of its 2 layers, from 0 up, each above the one before, but got [3, 3]}}
+kvc.weight @weight_c10_order : tensor<2x4x4xf32> from "{}.w" layers [3, 3]
+
+// -----
+
+// expected-error@+1 {{expected the numbers of its 2 layers, from 0 up, each above the one before, but got [-1, 0]}}
+kvc.weight @weight_c10_negative : tensor<2x4x4xf32> from "{}.w" layers [-1, 0]
+
+// -----
+
+// expected-error@+1 {{expected the numbers of its 1 layers, from 0 up, each above the one before, but got [0]}}
+kvc.weight @weight_c10_stacked : tensor<4x4xf32> from "w" layers [0]
+
+// -----
+
+module @stack_c1_unknown {
+  // expected-error@+1 {{expected @nothing to be a matrix that says its layers}}
+  kvc.stack @w of [@nothing]
+}
+
+// -----
+
+module @stack_c1_layers {
+  kvc.weight @w.f32 : tensor<2x4x4xf32> from "{}.w"
+  // expected-error@+1 {{expected @w.f32 to be a matrix that says its layers}}
+  kvc.stack @w of [@w.f32]
+}
+
+// -----
+
+module @stack_c1_vector {
+  kvc.weight @w.f32 : tensor<2x4xf32> from "{}.w" layers [0, 1]
+  // expected-error@+1 {{expected @w.f32 to be a matrix that says its layers}}
+  kvc.stack @w of [@w.f32]
+}
+
+// -----
+
+module @stack_c1_shape {
+  kvc.weight @w.f32 : tensor<1x4x4xf32> from "{}.w" layers [0]
+  kvc.weight @w.f16 : tensor<1x4x8xf16> from "{}.w" layers [1]
+  // expected-error@+1 {{expected matrices of one shape, but got 'tensor<1x4x8xf16>' and 'tensor<1x4x4xf32>'}}
+  kvc.stack @w of [@w.f32, @w.f16]
+}
+
+// -----
+
+module @stack_c2_twice {
+  kvc.weight @w.f32 : tensor<2x4x4xf32> from "{}.w" layers [0, 1]
+  kvc.weight @w.f16 : tensor<1x4x4xf16> from "{}.w" layers [1]
+  // expected-error@+1 {{expected each layer in one of its weights, but got 1 again in @w.f16}}
+  kvc.stack @w of [@w.f32, @w.f16]
+}
+
+// -----
+
+module @stack_c2_hole {
+  kvc.weight @w.f32 : tensor<1x4x4xf32> from "{}.w" layers [0]
+  kvc.weight @w.f16 : tensor<1x4x4xf16> from "{}.w" layers [2]
+  // expected-error@+1 {{expected the layers from 0 to as many as there are, but got 2 of them, the last one 2}}
+  kvc.stack @w of [@w.f32, @w.f16]
+}
+
+// -----
+
+module @stack_c2_none {
+  // expected-error@+1 {{expected the layers from 0 to as many as there are, but got 0 of them}}
+  kvc.stack @w of []
+}
+
+// -----
+
+module @linear_c6_stack {
+  kvc.weight @w.f32 : tensor<1x4x32xf32> from "{}.w" layers [0]
+  kvc.weight @w.f16 : tensor<1x4x32xf16> from "{}.w" layers [1]
+  kvc.stack @w of [@w.f32, @w.f16]
+  func.func @f(%x: tensor<?x32xf32>, %layer: index) {
+    // expected-error@+1 {{expected the weight @w of a rounded input to be stored in blocks, but got 'f32'}}
+    %0 = kvc.linear %x rounded by @w layer %layer : tensor<?x32xf32> -> tensor<?x4xf32>
+    return
+  }
+}
+
+// -----
+
 // Rows of every op.
 func.func @activate_empty(%x: tensor<?x0xf32>) {
   // expected-error@+1 {{operand #0 must be rows of a known width above 0 of 64-bit float or 32-bit float values, but got 'tensor<?x0xf32>'}}
@@ -236,7 +326,7 @@ func.func @embed_c3(%ids: tensor<3xi32>) {
 // -----
 
 func.func @embed_c1_missing(%ids: tensor<?xi32>) {
-  // expected-error@+1 {{expected @w (table) to be declared by a kvc.weight}}
+  // expected-error@+1 {{expected @w (table) to be declared by a kvc.weight or a kvc.stack}}
   %0 = kvc.embed %ids in @w : tensor<?xi32> -> tensor<?x16xf32>
   return
 }

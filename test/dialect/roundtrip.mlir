@@ -36,6 +36,13 @@ module attributes {kvc.weights = "random:1"} {
   // CHECK: kvc.weight @minima : tensor<2x8x32x!kvc.q4_1> from "{}.minima"
   kvc.weight @minima : tensor<2x8x32x!kvc.q4_1> from "{}.minima"
 
+  // CHECK: kvc.weight @mixed.q8_0 : tensor<2x8x32x!kvc.q8_0> from "{}.mixed" layers [0, 2]
+  kvc.weight @mixed.q8_0 : tensor<2x8x32x!kvc.q8_0> from "{}.mixed" layers [0, 2]
+  // CHECK: kvc.weight @mixed.f16 : tensor<1x8x32xf16> from "{}.mixed" layers [1]
+  kvc.weight @mixed.f16 : tensor<1x8x32xf16> from "{}.mixed" layers [1]
+  // CHECK: kvc.stack @mixed of [@mixed.q8_0, @mixed.f16]
+  kvc.stack @mixed of [@mixed.q8_0, @mixed.f16]
+
   // CHECK-LABEL: func.func @blocks
   func.func @blocks(%x: tensor<?x32xf32>, %layer: index) {
     // CHECK: kvc.linear %{{.*}} rounded by @bytes : tensor<?x32xf32> -> tensor<?x8xf32>
@@ -44,6 +51,8 @@ module attributes {kvc.weights = "random:1"} {
     %1 = kvc.linear %x by @nibbles layer %layer : tensor<?x32xf32> -> tensor<?x8xf32>
     // CHECK: kvc.gated_linear %{{.*}} rounded by @nibbles, @minima layer %{{.*}} activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
     %2 = kvc.gated_linear %x rounded by @nibbles, @minima layer %layer activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
+    // CHECK: kvc.linear %{{.*}} rounded by @mixed layer %{{.*}} : tensor<?x32xf32> -> tensor<?x8xf32>
+    %3 = kvc.linear %x rounded by @mixed layer %layer : tensor<?x32xf32> -> tensor<?x8xf32>
     return
   }
 

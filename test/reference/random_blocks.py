@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Writes a small GGUF Llama of random blocks: every bit of a quant is used.
 
-    random_blocks.py OUT.gguf TYPE [TYPE of the odd layers]
-
-Rows are of 256 and 512 elements, whole blocks of each type.
+Rows are of 256 and 512 elements, whole blocks of each type; f16 is a type, too. Of
+several types some matrices take the next one from layer to layer, as in the files
+that people have; all others are of the first.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
 from gguf_file import TYPES
 from write_gguf import write_gguf
 
-WIDTH, HIDDEN, LAYERS, VOCAB, HEADS, KV_HEADS = 256, 512, 3, 67, 4, 2
+WIDTH, HIDDEN, VOCAB, HEADS, KV_HEADS = 256, 512, 67, 4, 2
+DIFFERING = "attn_v", "ffn_gate", "ffn_down"
 NUMBERS = {name.lower(): (number, elements, size)
            for number, (name, elements, size, _) in TYPES.items()}
 # Where the f16 scales of a block are, and how many elements share one.
@@ -28,6 +29,8 @@ random = np.random.default_rng(5)
 
 def blocks(shape, kind):
     number, elements, size = NUMBERS[kind]
+    if elements == 1:
+        return shape, number, random.normal(0, 1 / 16, shape).astype(np.float16).tobytes()
     count = shape[0] * shape[1] // elements
     data = random.integers(0, 256, (count, size), np.uint8)
     for at in HALVES[kind]:
@@ -44,21 +47,25 @@ def ones(width):
 
 
 def main():
-    path, even, odd = sys.argv[1], sys.argv[2], sys.argv[-1]
-    tensors = {"token_embd.weight": blocks((VOCAB, WIDTH), even), "output_norm.weight": ones(WIDTH)}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path")
+    parser.add_argument("types", nargs="+")
+    parser.add_argument("--layers", type=int, default=3)
+    options = parser.parse_args()
+    types = options.types
+    tensors = {"token_embd.weight": blocks((VOCAB, WIDTH), types[0]), "output_norm.weight": ones(WIDTH)}
     keys = KV_HEADS * WIDTH // HEADS
-    for i in range(LAYERS):
-        kind = odd if i % 2 else even
+    for i in range(options.layers):
         shapes = {"attn_q": (WIDTH, WIDTH), "attn_k": (keys, WIDTH), "attn_v": (keys, WIDTH),
                   "attn_output": (WIDTH, WIDTH), "ffn_gate": (HIDDEN, WIDTH),
                   "ffn_up": (HIDDEN, WIDTH), "ffn_down": (WIDTH, HIDDEN)}
         for name, shape in shapes.items():
-            # One kind of matrix alone differs, as in the files that people have.
-            tensors[f"blk.{i}.{name}.weight"] = blocks(shape, kind if name == "attn_v" else even)
+            kind = types[i % len(types) if name in DIFFERING else 0]
+            tensors[f"blk.{i}.{name}.weight"] = blocks(shape, kind)
         for name in ("attn_norm", "ffn_norm"):
             tensors[f"blk.{i}.{name}.weight"] = ones(WIDTH)
-    write_gguf(path, {
-        "general.architecture": "llama", "llama.block_count": LAYERS, "llama.context_length": 64,
+    write_gguf(options.path, {
+        "general.architecture": "llama", "llama.block_count": options.layers, "llama.context_length": 64,
         "llama.embedding_length": WIDTH, "llama.feed_forward_length": HIDDEN,
         "llama.attention.head_count": HEADS, "llama.attention.head_count_kv": KV_HEADS,
         "llama.attention.layer_norm_rms_epsilon": 1e-5, "llama.rope.freq_base": 10000.0,
