@@ -96,16 +96,15 @@ private:
     return b.add(b.mul(kvHead, group), member);
   }
 
-  // Elements of a cache line.
-  int64_t lineElements() const {
-    return 512 / cache.type.getElementType().getIntOrFloatBitWidth();
-  }
-  // Brings what stands a tile behind `at` into the second-level cache. For a tile
+  // Asks for the lines of `count` elements that stand a tile behind `at`. For a tile
   // that one token reads: more need it for longer than it takes to come.
-  void prefetch(Value page, Value at) {
-    memref::PrefetchOp::create(b, page, b.add(at, kTile * width),
-                               /*isWrite=*/false, /*localityHint=*/2,
-                               /*isDataCache=*/true);
+  void prefetch(Value page, Value at, int64_t count) {
+    constexpr int64_t kLine = 64; // bytes
+    int64_t bytes = cache.type.getElementType().getIntOrFloatBitWidth() / 8;
+    for (int64_t e = 0; e < count; e += kLine / bytes)
+      memref::PrefetchOp::create(b, page, b.add(at, kTile * width + e),
+                                 /*isWrite=*/false, /*localityHint=*/3,
+                                 /*isDataCache=*/true);
   }
 
   // Calls `body(row, rows)` for the rows from `first` on, in tiles: those of the
@@ -121,7 +120,7 @@ private:
   void loadQueries(Value token, Value count);
   void scoreTile(Value at, Value row, int64_t rows, int64_t panels);
   void maskRow(Value row, Value at, Value first, Value end);
-  void weighRow(Value row);
+  void weighRows(Value row, int64_t rows);
   void sumValues(Value at, Value row, int64_t rows, int64_t panels, Value first,
                  Value end);
 
@@ -150,8 +149,9 @@ private:
   Value sequence, kvHead, last; // last: the run's last position
   Value asking; // [rows, width], scaled
   Value scores; // [rows, 64], then the weights
-  Value rescale; // [rows]: of the sums so far
-  Sums mine;    // of the split
+  Value peaks;  // [rows]: the largest score of the split so far
+  Value shifts, rescale; // [rows]: what a tile's scores lose; what older sums are worth
+  Sums mine;    // of the split, their largest score apart
   bool isAlone = false; // a tile is read for one token
   Sums total;
 };
@@ -220,9 +220,11 @@ void Attention::scoreTile(Value at, Value row, int64_t rows, int64_t panels) {
           for (int64_t p = 0; p != panels; ++p) {
             Value key = b.add(bases[p], b.mul(e, kLanes));
             keys.push_back(b.loadLanes(pages[p], key));
-            if (isAlone)
-              prefetch(pages[p], key);
           }
+          // The panels stand behind each other, and so do those of the next tile.
+          if (isAlone)
+            prefetch(pages[0], b.add(bases[0], b.mul(e, panels * kLanes)),
+                     panels * kLanes);
           for (int64_t r = 0; r != rows; ++r) {
             Value q = b.splat(b.loadScalar(asking, {b.add(row, r), e}));
             for (int64_t p = 0; p != panels; ++p) {
@@ -258,36 +260,49 @@ void Attention::maskRow(Value row, Value at, Value first, Value end) {
   }
 }
 
-// The row's scores become weights, 2^(score - the largest so far), and join the sum
-// of weights; `rescale` is what the sums so far are worth now.
-void Attention::weighRow(Value row) {
-  SmallVector<Value> s;
-  for (int64_t g = 0; g != kGroups; ++g)
-    s.push_back(b.loadLanes(scores, {row, b.index(g * kLanes)}));
-  Value sum = b.index(padded), peak = b.index(padded + kLanes);
-  Value before = b.loadScalar(mine, {row, peak});
-  Value now = b.max(
-      before, b.reduceMax(b.max(b.max(s[0], s[1]), b.max(s[2], s[3]))));
+// The rows' scores become weights, 2^(score - the largest so far), and join the sums
+// of weights; `rescale` is what the sums so far are worth now. What a row needs once
+// is done for all of them at a time, a row (of at most 16) a lane, and nothing depends
+// on a branch.
+void Attention::weighRows(Value row, int64_t rows) {
+  auto loadScores = [&](Value row) {
+    SmallVector<Value> s;
+    for (int64_t g = 0; g != kGroups; ++g)
+      s.push_back(b.loadLanes(scores, {row, b.index(g * kLanes)}));
+    return s;
+  };
+  Value here = b.splat(lowest);
+  for (int64_t r = 0; r != rows; ++r) {
+    SmallVector<Value> s = loadScores(b.add(row, r));
+    Value peak = b.reduceMax(b.max(b.max(s[0], s[1]), b.max(s[2], s[3])));
+    here = vector::InsertOp::create(b, peak, here, ArrayRef<int64_t>{r});
+  }
+  Value before = b.loadLanes(peaks, row, rows);
+  Value now = b.max(before, here);
   // Where every score so far is -inf, they weigh nothing: 2^(-inf - 0).
   Value none =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.number(lowest));
-  Value shift = arith::SelectOp::create(b, none, b.number(0.0), now);
-  b.storeScalar(now, mine, {row, peak});
-  b.storeScalar(b.number(1.0), rescale, {row, b.index(0)});
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.splat(lowest));
+  Value shift = arith::SelectOp::create(b, none, b.splat(0.0), now);
   Value rises =
       arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, now, before);
-  b.ifThen(rises, [&] {
-    b.storeScalar(exp2(arith::SubFOp::create(b, before, shift)), rescale,
-                  {row, b.index(0)});
+  Value worth = arith::SelectOp::create(
+      b, rises, exp2(arith::SubFOp::create(b, before, shift)), b.splat(1.0));
+  b.storeLanes(now, peaks, row, rows);
+  b.storeLanes(shift, shifts, row, rows);
+  b.storeLanes(worth, rescale, row, rows);
+  b.forLoop("row", row, b.add(row, rows), 1, [&](Value row) {
+    SmallVector<Value> s = loadScores(row);
+    Value shift = b.splat(b.loadScalar(shifts, row));
+    for (int64_t g = 0; g != kGroups; ++g) {
+      s[g] = exp2(arith::SubFOp::create(b, s[g], shift));
+      b.storeLanes(s[g], scores, {row, b.index(g * kLanes)});
+    }
+    Value sum = b.index(padded);
+    b.storeLanes(b.fma(b.loadLanes(mine, {row, sum}),
+                       b.splat(b.loadScalar(rescale, row)),
+                       plus(plus(s[0], s[1]), plus(s[2], s[3]))),
+                 mine, {row, sum});
   });
-  for (int64_t g = 0; g != kGroups; ++g) {
-    s[g] = exp2(arith::SubFOp::create(b, s[g], b.splat(shift)));
-    b.storeLanes(s[g], scores, {row, b.index(g * kLanes)});
-  }
-  Value correction = b.splat(b.loadScalar(rescale, {row, b.index(0)}));
-  b.storeLanes(b.fma(b.loadLanes(mine, {row, sum}), correction,
-                     plus(plus(s[0], s[1]), plus(s[2], s[3]))),
-               mine, {row, sum});
 }
 
 // sums = sums * rescale + sum over the tile's keys in [first, end) of
@@ -302,7 +317,7 @@ void Attention::sumValues(Value at, Value row, int64_t rows, int64_t panels,
           body(b.add(row, r), b.add(column, p * kLanes), r * lanes.size() + p);
     };
     forEach([&](Value r, Value c, size_t) {
-      Value correction = b.splat(b.loadScalar(rescale, {r, b.index(0)}));
+      Value correction = b.splat(b.loadScalar(rescale, r));
       state.push_back(times(b.loadLanes(mine, {r, c}), correction));
     });
     state = b.forLoop(
@@ -319,9 +334,8 @@ void Attention::sumValues(Value at, Value row, int64_t rows, int64_t panels,
               "i", from, to, 1, outer, [&](Value i, ValueRange inner) {
                 SmallVector<Value> values, next(inner);
                 Value value = b.add(base, b.mul(i, width));
-                for (int64_t e = 0; isAlone && e < int64_t(lanes.size()) * kLanes;
-                     e += lineElements())
-                  prefetch(page, b.add(value, e));
+                if (isAlone)
+                  prefetch(page, value, lanes.size() * kLanes);
                 for (size_t p = 0; p != lanes.size(); ++p)
                   values.push_back(
                       b.loadLanes(page, b.add(value, p * kLanes), lanes[p]));
@@ -369,7 +383,7 @@ void Attention::emitTile(Value at, Value token, Value count) {
         forRows(rows, [&](Value row) {
           scoreTile(at, row, tile.rows, tile.groups);
         });
-        b.forLoop("row", b.index(0), rows, 1, [&](Value row) { weighRow(row); });
+        forRows(rows, [&](Value row) { weighRows(row, tile.rows); });
         forRows(rows, [&](Value row) {
           sumValues(at, row, tile.rows, tile.groups, at, behind);
         });
@@ -380,10 +394,12 @@ void Attention::emitTile(Value at, Value token, Value count) {
           Value first = firstOf(end), row = b.mul(query, group);
           Value isSeen = both(isLess(at, end), isLess(first, behind));
           b.ifThen(isSeen, [&] {
-            // As many panels as make the tile's sums fill the registers.
+            // As many panels as leave the sums and the keys or values that several
+            // rows share in registers.
             auto panels = [&](int64_t rows) {
-              int64_t sums = tile.rows * tile.groups;
-              return 4 * rows <= sums ? 4 : 2 * rows <= sums ? 2 : 1;
+              int64_t most = (tile.rows + 1) * tile.groups;
+              int64_t each = rows == 1 ? 1 : rows + 1;
+              return 4 * each <= most ? 4 : 2 * each <= most ? 2 : 1;
             };
             isAlone = true;
             forGroup(row, [&](Value row, int64_t rows) {
@@ -395,8 +411,7 @@ void Attention::emitTile(Value at, Value token, Value count) {
                 maskRow(b.add(row, member), at, first, end);
               });
             });
-            b.forLoop("member", b.index(0), b.index(group), 1,
-                      [&](Value member) { weighRow(b.add(row, member)); });
+            forGroup(row, [&](Value row, int64_t rows) { weighRows(row, rows); });
             forGroup(row, [&](Value row, int64_t rows) {
               sumValues(at, row, rows, panels(rows), largest(first, at),
                         smallest(end, behind));
@@ -450,8 +465,10 @@ void Attention::finish(Sums sums, Value row, Value token, Value head) {
 
 void Attention::emitSplit(Value split, Value token, Value count) {
   Value from = b.mul(split, kSplit), to = b.add(from, kSplit);
-  b.forLoop("row", b.index(0), b.mul(count, group), 1,
-            [&](Value row) { clear(mine, row); });
+  b.forLoop("row", b.index(0), b.mul(count, group), 1, [&](Value row) {
+    clear(mine, row);
+    b.storeScalar(b.number(lowest), peaks, row);
+  });
   Value first = alignDown(firstOf(endOf(token)), kTile);
   b.forLoop("tile", largest(from, first), smallest(to, b.add(last, 1)), kTile,
             [&](Value at) { emitTile(at, token, count); });
@@ -462,6 +479,8 @@ void Attention::emitSplit(Value split, Value token, Value count) {
     b.ifThen(isSeen, [&] {
       b.forLoop("member", b.index(0), b.index(group), 1, [&](Value member) {
         Value row = b.add(b.mul(query, group), member);
+        b.storeScalar(b.loadScalar(peaks, row), mine,
+                      {row, b.index(padded + kLanes)});
         auto joinTotal = [&] { join(mine, row, total, row); };
         if (!partials)
           return joinTotal();
@@ -509,7 +528,9 @@ void Attention::emitTask(Value firstToken, Value endToken, Value from, Value to)
   int64_t rows = llvm::alignTo(block * group, tile.rows);
   asking = scratch("asking", rows, width);
   scores = scratch("scores", rows, kTile);
-  rescale = scratch("rescale", rows, 1);
+  peaks = b.named("peaks", b.scratch(rows));
+  shifts = b.named("shifts", b.scratch(rows));
+  rescale = b.named("rescale", b.scratch(rows));
   mine = scratch("mine", rows, sumsWidth());
   total = scratch("total", rows, sumsWidth());
   b.forLoop("token", firstToken, endToken, 1, [&](Value token) {
