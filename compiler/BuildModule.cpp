@@ -466,6 +466,13 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
     return invalidOption("--activations: expected f32, which rounds nothing, for "
                          "arithmetic in " + spec.arithmetic + ", but got q8");
   bool rounds = options.activations != "f32" && &widest == &f32Storage;
+  if (options.numerics != "fma" && options.numerics != "tiles")
+    return invalidOption("--numerics: expected fma or tiles, but got " +
+                         options.numerics);
+  bool isTiles = options.numerics == "tiles";
+  if (isTiles && &widest != &f32Storage)
+    return invalidOption("--numerics: expected fma, the class of arithmetic in " +
+                         spec.arithmetic + ", but got tiles");
   Type arithmetic = typeOf(context, widest);
   int64_t capacity = options.capacity ? options.capacity : spec.context;
   if (capacity < 1 || capacity > spec.context)
@@ -488,5 +495,9 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
                                   typeOf(context, *cached), layout);
   if (!cache)
     return invalidOption("--cache: " + problem);
-  return ModuleBuilder(context, spec, arithmetic, matrices, rounds, cache).build();
+  OwningOpRef<ModuleOp> module =
+      ModuleBuilder(context, spec, arithmetic, matrices, rounds, cache).build();
+  if (isTiles)
+    (*module)->setAttr(kNumericsAttr, StringAttr::get(context, "tiles"));
+  return module;
 }

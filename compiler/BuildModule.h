@@ -12,6 +12,7 @@ namespace kvc {
 struct BuildOptions {
   std::string weightType; // of matrices, a storage; "": as the file has them
   std::string activations; // "f32": exact; "" or "q8": rounded for blocks
+  std::string numerics = "fma"; // or "tiles": the class of numerics
   std::string cacheType;  // f64, f32, f16, bf16; "": the arithmetic's type
   int64_t pagePositions = 0; // positions of a page; 0: contiguous
   int64_t capacity = 0;   // positions of a sequence; 0: the model's context

@@ -65,6 +65,7 @@ private:
   // The module as text, after these passes.
   LogicalResult emitText(llvm::function_ref<void(OpPassManager &)> build = {});
   void reportWeights();
+  void reportNumerics();
   LogicalResult emitLibrary();
   // Those of the options; of the default ones, those that make a difference to the
   // module's products.
@@ -181,6 +182,7 @@ LogicalResult Compilation::describe() {
   RankedTensorType logits = logitsTypeOf(forward);
   library.arithmetic = logits.getElementType();
   library.vocab = logits.getDimSize(1);
+  library.isTiles = isTiles(*module);
   module->walk([&](AttendOp attend) {
     auto queries = cast<RankedTensorType>(attend.getQueries().getType());
     library.heads = queries.getDimSize(1) / library.cache.getKeyWidth();
@@ -217,7 +219,7 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
         library.workspaceBytes,
         forward->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttr).getInt());
     if (failed(runPasses(*lowered, [&](OpPassManager &pm) {
-          buildLLVMPipeline(pm, target);
+          buildLLVMPipeline(pm, target, library.isTiles);
         })))
       return failure();
   }
@@ -306,6 +308,20 @@ void Compilation::reportWeights() {
                            : ", since its rows aren't whole blocks\n");
 }
 
+// Says in which class of numerics floats are multiplied, if there are any, and which
+// one is faster here.
+void Compilation::reportNumerics() {
+  bool hasFloats = false;
+  module->walk([&](WeightUser op) {
+    hasFloats |= isa<LinearOp, GatedLinearOp>(op) && !op->hasAttr("rounded");
+  });
+  if (!hasFloats || !library.arithmetic.isF32())
+    return;
+  llvm::errs() << "numerics: " << (library.isTiles ? "tiles" : "fma")
+               << "; fma is the faster class on this machine, where products in "
+                  "tiles take three to six times as many multiplications\n";
+}
+
 std::vector<TargetDescription> Compilation::targetsOfModule() {
   std::vector<TargetDescription> targets = options.targets;
   bool hasIntegers = false;
@@ -371,6 +387,7 @@ LogicalResult Compilation::emitLibrary() {
     llvm::errs() << "; removed " << llvm::join(directory.removed, ", ");
   llvm::errs() << "\n";
   reportWeights();
+  reportNumerics();
   return success();
 }
 
@@ -407,7 +424,7 @@ LogicalResult Compilation::run() {
     return emitText([&](OpPassManager &pm) {
       buildKernelPipeline(pm, targetsOfModule().front());
       if (options.stage == Stage::LLVM)
-        buildLLVMPipeline(pm, options.targets.front());
+        buildLLVMPipeline(pm, targetsOfModule().front(), library.isTiles);
     });
   case Stage::Asm: {
     auto code = compileLevel(targetsOfModule().front(), /*assembly=*/true);

@@ -50,6 +50,10 @@ LogicalResult kvc::verifyForwardSignature(func::FuncOp forward) {
     return forward.emitError()
            << "expected a cache of numbers that are at most as wide as the logits, "
            << arithmetic << ", but got " << stored;
+  if (isTiles(forward) && !arithmetic.isF32())
+    return forward.emitError()
+           << "expected arithmetic in f32 for numerics of the class tiles, but got "
+           << arithmetic;
   return success();
 }
 

@@ -50,11 +50,13 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   pm.addPass(createPlanWorkspace(workspace));
 }
 
-void kvc::buildLLVMPipeline(OpPassManager &pm,
-                            const TargetDescription &target) {
+void kvc::buildLLVMPipeline(OpPassManager &pm, const TargetDescription &target,
+                            bool isTiles) {
   pm.addPass(createOutlineParallel());
   ExpandMathOptions math;
-  math.scalef = target.linear.vectorBits == 512; // AVX-512
+  // AVX-512's instruction, where denormals are kept; how it makes them 0 isn't
+  // what multiplications do.
+  math.scalef = target.linear.vectorBits == 512 && !isTiles;
   pm.addPass(createExpandMath(math));
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());

@@ -27,7 +27,8 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
                          const TargetDescription &target);
 
 // From there to the LLVM dialect.
-void buildLLVMPipeline(mlir::OpPassManager &pm, const TargetDescription &target);
+void buildLLVMPipeline(mlir::OpPassManager &pm, const TargetDescription &target,
+                       bool isTiles);
 
 // The reference lowering: from the normal form to linalg on tensors, each weight at
 // its row-major offset in the packed file.

@@ -35,6 +35,10 @@ inline constexpr int64_t kMaxBytes = int64_t(1) << 56;
 // "random:<seed>".
 inline constexpr llvm::StringLiteral kWeightsAttr = "kvc.weights";
 
+// The module attribute that says in which class of numerics it computes, "fma" or
+// "tiles": see docs/pipeline.md. Without one, in the first.
+inline constexpr llvm::StringLiteral kNumericsAttr = "kvc.numerics";
+
 // A weight that an op reads: what it is to the op ("gate bias"), its symbol, and
 // the shape that one layer of it has to have.
 struct WeightUse {
@@ -42,6 +46,9 @@ struct WeightUse {
   mlir::FlatSymbolRefAttr symbol;
   llvm::SmallVector<int64_t, 2> shape;
 };
+
+// Whether the module of `op`, or `op` itself, computes in the class "tiles".
+bool isTiles(mlir::Operation *op);
 
 // The element type of weights in `storage`.
 mlir::Type typeOf(mlir::MLIRContext *context, const Storage &storage);

@@ -1,6 +1,7 @@
 // Registration of the dialect, and the short names that its IR is printed with.
 #include "dialect/KVC.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -69,6 +70,28 @@ Type kvc::typeOf(MLIRContext *context, const Storage &storage) {
 const Storage *kvc::storageOf(Type type) {
   auto storage = dyn_cast<WeightStorage>(type);
   return storage ? &storage.getStorage() : nullptr;
+}
+
+bool kvc::isTiles(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto numerics =
+      module ? module->getAttrOfType<StringAttr>(kNumericsAttr) : StringAttr();
+  return numerics && numerics.getValue() == "tiles";
+}
+
+LogicalResult KVCDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attribute) {
+  if (attribute.getName() != kNumericsAttr)
+    return success();
+  auto numerics = dyn_cast<StringAttr>(attribute.getValue());
+  if (isa<ModuleOp>(op) && numerics &&
+      (numerics.getValue() == "fma" || numerics.getValue() == "tiles"))
+    return success();
+  return op->emitOpError() << "expected " << kNumericsAttr
+                           << " to be \"fma\" or \"tiles\", of a module, but got "
+                           << attribute.getValue();
 }
 
 void KVCDialect::initialize() {

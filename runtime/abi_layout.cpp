@@ -14,6 +14,9 @@ static_assert(KVC_ABI_VERSION == 3, "expected the version of this layout");
 static_assert(sizeof(kvc_type) == 4 && KVC_TYPE_F64 == 0 && KVC_TYPE_F32 == 1 &&
                   KVC_TYPE_F16 == 2 && KVC_TYPE_BF16 == 3,
               "kvc_type: expected the values of every version");
+static_assert(sizeof(kvc_numerics) == 4 && KVC_NUMERICS_FMA == 0 &&
+                  KVC_NUMERICS_TILES == 1,
+              "kvc_numerics: expected the values of every version");
 
 FIELD(kvc_buffer, allocated, 0, 8);
 FIELD(kvc_buffer, aligned, 8, 8);
@@ -63,6 +66,7 @@ FIELD(kvc_library, layers, 72, 8);
 FIELD(kvc_library, heads, 80, 8);
 FIELD(kvc_library, capacity, 88, 8);
 FIELD(kvc_library, arithmetic, 96, 4);
+FIELD(kvc_library, numerics, 100, 4);
 FIELD(kvc_library, exact, 104, 8);
 FIELD(kvc_library, weights_bytes, 112, 8);
 FIELD(kvc_library, weights_padding, 120, 8);

@@ -11,9 +11,10 @@ struct ApplicationExecutor {
   kvc_executor executor; // first: the address of both is one
   const kvc_executor *theirs;
   int64_t regions; // of several tasks, so far
+  int64_t numerics; // a kvc_numerics, in whose environment tasks run
 };
 
-ApplicationExecutor wrapExecutor(const kvc_executor *theirs);
+ApplicationExecutor wrapExecutor(const kvc_executor *theirs, int64_t numerics);
 
 } // namespace kvc
 

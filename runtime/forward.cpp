@@ -147,7 +147,7 @@ kvc_status kvc::forward(kvc_session *session, const kvc_chunk *chunks,
   for (int64_t i = 0; i < chunkCount; ++i)
     takePagesToAppend(session, chunks[i].sequence, chunks[i].count);
 
-  FloatEnvironment environment;
+  FloatEnvironment environment(session->model->library->numerics);
   Slices slices(session, logits);
   for (int64_t i = 0; i < chunkCount; ++i)
     slices.append(chunks[i]);

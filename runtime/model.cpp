@@ -136,6 +136,10 @@ kvc_status checkLibrary(const kvc_library *library,
     return fail(KVC_INCOMPATIBLE,
                 "library %s: expected exact to be 0 or 1, but got %lld",
                 library->name, static_cast<long long>(library->exact));
+  if (valueOf(library->numerics) > KVC_NUMERICS_TILES)
+    return fail(KVC_INCOMPATIBLE,
+                "library %s: expected numerics to be fma (0) or tiles (1), but got %d",
+                library->name, valueOf(library->numerics));
   *cacheBytesPerPosition = 0;
   for (int64_t i = 0; i < library->groups_count; ++i) {
     if (kvc_status status = checkGroup(library, i))
@@ -272,6 +276,7 @@ kvc_status kvc_model_query(const kvc_model *model, kvc_model_info *out_info) {
   info.weights_padding = library->weights_padding;
   info.cache_bytes_per_position = model->cacheBytesPerPosition;
   info.exact = int32_t(library->exact);
+  info.numerics = library->numerics;
   info.groups_count = library->groups_count;
   info.groups = library->groups;
   return writeInfo(out_info, info, "kvc_model_info");

@@ -229,10 +229,10 @@ kvc_status fill(kvc_session *session, const kvc_session_params &params) {
   if (status == KVC_OK)
     status = reserveBuffers(session);
   if (status == KVC_OK && params.executor)
-    session->application = wrapExecutor(params.executor);
+    session->application = wrapExecutor(params.executor, model->library->numerics);
   else if (status == KVC_OK)
     status = createThreads(session->allocator, session->threadCount,
-                           &session->threads);
+                           model->library->numerics, &session->threads);
   if (status != KVC_OK)
     return status;
   // All is there: now it may be touched.

@@ -25,6 +25,7 @@ struct ThreadPool {
   Allocator allocator;     // that it comes from
   int32_t threads;
   int32_t started; // workers that exist
+  int64_t numerics; // a kvc_numerics, in whose environment they run
   int spinRounds;  // of waiting before a thread sleeps
   pthread_t *workers;
   int64_t regions; // so far, written by who calls for them
@@ -153,7 +154,7 @@ void awaitPieces(ThreadPool *pool, uint32_t pieces) {
 
 void *runWorker(void *argument) {
   auto *pool = static_cast<ThreadPool *>(argument);
-  FloatEnvironment environment;
+  FloatEnvironment environment(pool->numerics);
   while (!pool->stop.load(std::memory_order_relaxed)) {
     if (uint32_t finished = doPieces(pool)) {
       pool->piecesDone.fetch_add(finished, std::memory_order_seq_cst);
@@ -225,7 +226,7 @@ int32_t allowedCpus() {
 static_assert(alignof(ThreadPool) <= lineBytes, "see allocateLines");
 
 kvc_status createThreads(const Allocator &allocator, int32_t threads,
-                         ThreadPool **out_pool) {
+                         int64_t numerics, ThreadPool **out_pool) {
   void *memory = allocateLines(allocator, sizeof(ThreadPool));
   auto *workers = allocate<pthread_t>(allocator, threads - 1);
   if (!memory || !workers) {
@@ -237,6 +238,7 @@ kvc_status createThreads(const Allocator &allocator, int32_t threads,
   pool->executor.parallel_for = parallelFor;
   pool->allocator = allocator;
   pool->threads = threads;
+  pool->numerics = numerics;
   pool->spinRounds = threads <= allowedCpus() ? spinRounds : 0;
   pool->workers = workers;
   if (!startWorkers(pool)) {

@@ -14,9 +14,10 @@ struct ThreadPool;
 // How many CPUs this process may run on, at most maxThreads.
 int32_t allowedCpus();
 
-// A pool of `threads` in 1..maxThreads, of which the caller of a region is one.
+// A pool of `threads` in 1..maxThreads, of which the caller of a region is one; the
+// others run in the environment of `numerics`, a kvc_numerics.
 kvc_status createThreads(const Allocator &allocator, int32_t threads,
-                         ThreadPool **out_pool);
+                         int64_t numerics, ThreadPool **out_pool);
 void destroyThreads(ThreadPool *pool); // NULL is fine
 // Destroys the pool of a parent process, whose threads this one doesn't have.
 void forgetThreads(ThreadPool *pool); // NULL is fine

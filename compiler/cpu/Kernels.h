@@ -70,6 +70,8 @@ struct LinearKernel {
   mlir::Value residual = {};                // or null; may be the output's buffer
   mlir::Value output = {};
   bool isLogits = false; // the caller's: every NaN is the same
+  // Of the class tiles: numbers are multiplied as sums of bf16 (LinearTiles.cpp).
+  bool isTiles = false;
 };
 // Kernels that need nothing of each other and have one number of rows, as one
 // parallel region.

@@ -3,9 +3,9 @@
 // output[n, o] = sum_k input[n, k] * weight[o, k]: output o is lane o mod 16 of a
 // group. Every output takes k in blocks of kProductBlock: a block is summed from
 // its first k to its last with fused multiply-adds, from 0 (LinearFloats.cpp,
-// LinearIntegers.cpp), and is then added to the bias, or to 0, one block after the
-// other. So an output is the same bits in the one-row form and in the tiled form,
-// in every tile shape, on every CPU.
+// LinearIntegers.cpp; in the class tiles LinearTiles.cpp), and is then added to the
+// bias, or to 0, one block after the other. So an output is the same bits in the
+// one-row form and in the tiled form, in every tile shape, on every CPU.
 #include "compiler/cpu/LinearTile.h"
 
 using namespace mlir;
@@ -76,9 +76,11 @@ void Tile::forEachTile(function_ref<void(Value, Value)> body) {
 std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
                                            const Matrix &like) {
   int64_t shared = isShared() ? groups : 0;
-  return kernel.rounded && like.storage->quants
-             ? makeIntegerProduct(b, kernel, target, like, shared)
-             : makeFloatProduct(b, kernel, like, shared);
+  if (kernel.rounded && like.storage->quants)
+    return makeIntegerProduct(b, kernel, target, like, shared);
+  if (kernel.isTiles)
+    return makeTilesProduct(b, kernel, target, like, shared);
+  return makeFloatProduct(b, kernel, like, shared);
 }
 
 void Tile::accumulate(Product &product, ArrayRef<size_t> matrices) {
@@ -252,7 +254,9 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
   // is some groups by a block of rows that stays in the second-level cache.
   int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
   auto tileTasks = [&](const LinearKernel &kernel) -> KernelBuilder::Tasks {
-    TileShape shape = kernel.rounded ? target.integerTile : target.tile;
+    TileShape shape = kernel.rounded   ? target.integerTile
+                      : kernel.isTiles ? tilesShape(target, kernel.weights)
+                                       : target.tile;
     shape.rows = std::max<int64_t>(1, shape.rows / scale);
     Tile tile(b, kernel, target, shape, /*tiles=*/kTaskRows / shape.rows);
     int64_t block = tile.rows * tile.tiles;

@@ -28,16 +28,24 @@ public:
                                              mlir::Value isFirst) = 0;
 };
 
-// Of the inputs as they are, and of the rounded ones, by matrices of one storage.
+// Of the inputs as they are, as sums of bf16, and of the rounded ones, by matrices of
+// one storage.
 // `groups` groups of a matrix are shared by the tiles of a task; where it is 0, each
 // block is read once.
 std::unique_ptr<Product> makeFloatProduct(KernelBuilder &b,
                                           const LinearKernel &kernel,
                                           const Matrix &like, int64_t groups);
+std::unique_ptr<Product> makeTilesProduct(KernelBuilder &b,
+                                          const LinearKernel &kernel,
+                                          const LinearTarget &target,
+                                          const Matrix &like, int64_t groups);
 std::unique_ptr<Product> makeIntegerProduct(KernelBuilder &b,
                                             const LinearKernel &kernel,
                                             const LinearTarget &target,
                                             const Matrix &like, int64_t groups);
+
+// The tile of a product of the class tiles, whose sums fill the registers.
+TileShape tilesShape(const LinearTarget &target, llvm::ArrayRef<Matrix> weights);
 
 // `count` elements of the second axis of `view`, [panels][extent]..., are read at a
 // time, at `at` of `panel`: asks for those that come `distance` elements later, in

@@ -138,6 +138,7 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
                       ? reuseOrAllocate(b, result, residual)
                       : allocate(b, result, input);
   kernel.isLogits = result == logits;
+  kernel.isTiles = isTiles(forward);
   return kernel;
 }
 

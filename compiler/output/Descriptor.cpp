@@ -145,6 +145,7 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   library.heads = d.heads;
   library.capacity = d.cache.getCapacity();
   library.arithmetic = typeCode(d.arithmetic);
+  library.numerics = d.isTiles ? KVC_NUMERICS_TILES : KVC_NUMERICS_FMA;
   library.exact = d.cache.getLayoutInterface().isExact();
   library.weights_bytes = d.weights.bytes;
   library.weights_padding = d.weights.padding;

@@ -38,6 +38,9 @@ static std::string headerText(const LibraryDescription &d) {
            "keys and values of all layers");
   constant("EXACT", d.cache.getLayoutInterface().isExact(),
            "1: the cache keeps every position that attention may see");
+  os << "#define " << upper << "_NUMERICS "
+     << (d.isTiles ? "KVC_NUMERICS_TILES" : "KVC_NUMERICS_FMA")
+     << " /* the class */\n";
   os << "typedef " << (d.arithmetic.isF64() ? "double" : "float") << " " << d.name
      << "_logit;\n\n"
      << "/* What the library is: constant, and valid while it is loaded. It is\n"

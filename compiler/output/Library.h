@@ -22,6 +22,7 @@ struct LibraryDescription {
   std::string name;
   CacheType cache;
   mlir::Type arithmetic;
+  bool isTiles = false; // the class of numerics; else fma
   int64_t vocab = 0, width = 0, heads = 0;
   int64_t maxTokens = 0, workspaceBytes = 0;
   PackedWeights weights;

@@ -57,7 +57,7 @@ class Description(ctypes.Structure):
         [("abi_version", ctypes.c_uint32), ("struct_size", ctypes.c_uint32), ("name", text),
          ("compiler", text), ("identity", ctypes.c_uint8 * 32)]
         + [(name, int64) for name in ("vocab", "width", "layers", "heads", "capacity")]
-        + [("arithmetic", ctypes.c_int)]
+        + [("arithmetic", ctypes.c_int), ("numerics", ctypes.c_int)]
         + [(name, int64) for name in ("exact", "weights_bytes", "weights_padding", "max_tokens",
                                       "workspace_bytes", "groups_count")]
         + [("groups", ctypes.POINTER(Group)), ("kernels_count", int64), ("kernels", ctypes.POINTER(Kernels))])

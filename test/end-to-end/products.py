@@ -19,7 +19,7 @@ PANEL, SUB = 32, 32  # rows and elements of a block of small integers
 MODEL = """
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity {tokens}, key 1, value 1, f32, #kvc.contiguous>
 !rows = tensor<?x{inputs}xf32>
-module @product attributes {{kvc.weights = "{weights}"}} {{
+module @product attributes {{kvc.numerics = "{numerics}", kvc.weights = "{weights}"}} {{
   kvc.weight @table : tensor<{outputs}x{inputs}xf32> from "table"
   kvc.weight @key : tensor<1x{inputs}xf32> from "key"
   kvc.weight @matrix : tensor<{outputs}x{inputs}x{type}> from "matrix"
@@ -41,9 +41,8 @@ module @product attributes {{kvc.weights = "{weights}"}} {{
 """
 
 
-def fma(x, y, z):
-    """x * y + z of f32 in one rounding: the sum in f64, rounded to odd, so that
-    rounding it to f32 is right."""
+def fma_odd(x, y, z):
+    """x * y + z of f32 in f64, rounded to odd, so that rounding it to f32 is right."""
     product = x.astype(np.float64) * y  # exact
     total = product + z
     back = total - product
@@ -51,7 +50,54 @@ def fma(x, y, z):
     bits = total.view(np.int64)
     away = np.where((error > 0) == (total > 0), 1, -1)
     bits += np.where((error != 0) & (bits % 2 == 0), away, 0)
-    return total.astype(np.float32)
+    return total
+
+
+def fma(x, y, z):
+    """x * y + z of f32 in one rounding."""
+    return fma_odd(x, y, z).astype(np.float32)
+
+
+def flush(x):
+    """Denormals of f32 become 0, with their sign."""
+    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)
+
+
+def flushed_fma(x, y, z):
+    """The same where denormals are 0, before and after: results that are tiny when
+    they are rounded as if there were no smallest exponent."""
+    total = fma_odd(flush(x), flush(y), flush(z))
+    tiny = np.abs(total) < 2.0**-126 - 2.0**-151
+    return np.where(tiny, np.copysign(0, total), total).astype(np.float32)
+
+
+def flushed_add(x, y):
+    return flush(flush(x) + flush(y))
+
+
+def bf16_parts(numbers, count):
+    """Numbers whose sum it is, the smallest first."""
+    parts = []
+    for _ in range(count - 1):
+        parts.append((numbers.view(np.uint32) & 0xFFFF0000).view(np.float32))
+        numbers = flushed_add(numbers, -parts[-1])
+    return [*reversed([*parts, numbers])]
+
+
+def tiles_sums(rows, matrix, weight_parts):
+    """Of a block of inputs, in the class tiles."""
+    pad = [(0, 0), (0, -rows.shape[1] % 32)]
+    x = [np.pad(part, pad) for part in bf16_parts(rows, 3)]
+    w = [np.pad(part, pad) for part in bf16_parts(matrix, weight_parts)]
+    sums = np.zeros((len(rows), len(matrix)), np.float32)
+    for first in range(0, x[0].shape[1], 32):
+        for j in range(weight_parts):
+            for i in range(max(0, weight_parts - 1 - j), 3):
+                chains = [np.zeros_like(sums), np.zeros_like(sums)]
+                for k in range(first, first + 32):
+                    chains[k % 2] = flushed_fma(x[i][:, None, k], w[j][None, :, k], chains[k % 2])
+                sums = flushed_add(sums, flushed_add(*chains))
+    return sums
 
 
 def float_sums(rows, matrix):
@@ -86,13 +132,13 @@ def integer_sums(rows, matrix):
     return sums
 
 
-def product(rows, matrix, bias, sums):
+def product(rows, matrix, bias, sums, add=np.add):
     total = np.broadcast_to(bias, (len(rows), len(bias)))
     for first in range(0, rows.shape[1], BLOCK):
         part = slice(first, first + BLOCK)
         subs = slice(first // SUB, (first + BLOCK) // SUB)
-        cut = matrix[:, part] if sums is float_sums else [m if m is None else m[:, subs] for m in matrix]
-        total = total + sums(rows[:, part], cut)
+        cut = [m if m is None else m[:, subs] for m in matrix] if sums is integer_sums else matrix[:, part]
+        total = add(total, sums(rows[:, part], cut))
     return np.where(np.isnan(total), np.float32(np.nan), total)
 
 
@@ -128,7 +174,7 @@ def levels(folder):
             if set(kernels.features.decode().split()) <= has]
 
 
-def check(folder, inputs, kind):
+def check(folder, inputs, kind, numerics="fma"):
     random = np.random.default_rng(inputs)
     tensors = {name: random.normal(size=shape).astype(np.float32)
                for name, shape in (("table", (OUTPUTS, inputs)), ("key", (1, inputs)),
@@ -137,6 +183,16 @@ def check(folder, inputs, kind):
     if is_float:  # numbers that bf16 and f16 hold
         bits = tensors["matrix"].view(np.uint32) & 0xFFFF0000
         tensors["matrix"] = bits.view(np.float32).astype(np.float16).astype(np.float32)
+        if numerics == "tiles":
+            if kind == "f32":  # with digits for three parts
+                tensors["matrix"] *= random.normal(size=tensors["matrix"].shape).astype(np.float32)
+            if kind != "f16":  # products around the smallest normal number
+                tensors["matrix"][::3] *= np.float32(2.0**-62)
+            tensors["bias"][::2] = 0
+            tensors["table"][1] *= np.float32(2.0**-64)
+            tensors["table"][2] *= np.float32(2.0**-124)  # denormals, too
+            tensors["table"][3, min(7, inputs - 1)] = 3e38  # infinite when it is doubled
+            tensors["table"][4] *= np.float32(2.0) ** random.integers(-80, 0, inputs)
     else:
         tensors["table"][0, :SUB] = 0
         tensors["table"][1] *= np.float32(1e-40)  # its scales are too small for division
@@ -146,14 +202,19 @@ def check(folder, inputs, kind):
     write_safetensors(weights, tensors)
     with open(model, "w") as file:
         file.write(MODEL.format(tokens=TOKENS, inputs=inputs, outputs=OUTPUTS, weights=weights,
-                                type=kind if is_float else f"!kvc.{kind}", rounded="" if is_float else "rounded"))
+                                numerics=numerics, type=kind if is_float else f"!kvc.{kind}", rounded="" if is_float else "rounded"))
     subprocess.run(["kvc-opt", model, "-o", out], check=True)
     with np.errstate(over="ignore"):
         rows = tensors["table"][IDS] * np.float32(2)
     matrix = tensors["matrix"] if is_float else packed_matrix(os.path.join(out, "product.safetensors"), kind, inputs)
     with np.errstate(all="ignore"):
-        expected = product(rows, matrix, tensors["bias"], float_sums if is_float else integer_sums)
-    assert is_float or np.isnan(expected[3]).all() and np.isfinite(np.delete(expected, 3, 0)).all()
+        if numerics == "tiles":
+            parts = {"bf16": 1, "f16": 2, "f32": 3}[kind]
+            expected = product(flush(flush(tensors["table"][IDS]) * np.float32(2)), matrix, tensors["bias"],
+                               lambda x, w: tiles_sums(x, w, parts), flushed_add)
+        else:
+            expected = product(rows, matrix, tensors["bias"], float_sums if is_float else integer_sums)
+    assert is_float and numerics == "fma" or np.isnan(expected[3]).all() and np.isfinite(np.delete(expected, 3, 0)).all()
     for level in levels(out):
         for chunks in "1", str(TOKENS):
             logits = os.path.join(folder, "logits.npy")
@@ -161,11 +222,13 @@ def check(folder, inputs, kind):
                             "--cpu", level, "--logits", logits], check=True, stdout=subprocess.DEVNULL)
             got = np.load(logits)
             wrong = np.argwhere(got.view(np.uint32) != expected.view(np.uint32))
-            assert not len(wrong), (f"{kind}, {inputs} inputs, {level}, chunks of {chunks}: {len(wrong)} differ, first "
+            assert not len(wrong), (f"{kind}, {inputs} inputs, {numerics}, {level}, chunks of {chunks}: {len(wrong)} differ, first "
                                     f"{wrong[0]}: expected {expected[tuple(wrong[0])]!r}, but got {got[tuple(wrong[0])]!r}")
-    print(f"{kind}, {inputs} inputs: the same bits")
+    print(f"{numerics}, {kind}, {inputs} inputs: the same bits")
 
 
 for kind, inputs in (("f32", 5), ("f32", 256), ("f32", 600), ("f16", 600), ("bf16", 600), ("q8_0", 32), ("q8_0", 608),
                      ("q4_0", 256), ("q4_0", 608), ("q4_1", 608)):
     check(sys.argv[1], inputs, kind)
+for kind, inputs in ("bf16", 5), ("bf16", 256), ("bf16", 613), ("f16", 600), ("f32", 600):
+    check(sys.argv[1], inputs, kind, "tiles")

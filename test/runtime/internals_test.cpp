@@ -1,7 +1,9 @@
 // kvc-runtime-internals GROUP: parts of the runtime that no call shows alone.
+#include "application_executor.h"
 #include "check.h"
 #include "checksum.h"
 #include "cpu.h"
+#include "float_environment.h"
 #include "memory.h"
 #include "metadata.h"
 #include "params.h"
@@ -165,7 +167,7 @@ void runRegion(const kvc_executor *executor, int64_t count) {
 void threads() {
   for (int32_t count : {1, 2, 3, 8}) {
     kvc::ThreadPool *pool = nullptr;
-    CHECK_OK(kvc::createThreads({}, count, &pool));
+    CHECK_OK(kvc::createThreads({}, count, KVC_NUMERICS_FMA, &pool));
     const kvc_executor *executor = kvc::executorOf(pool);
     for (int64_t tasks = 0; tasks < 200; ++tasks)
       runRegion(executor, tasks);
@@ -191,7 +193,7 @@ void threads() {
 
   // Workers block what is not their own fault.
   kvc::ThreadPool *pool = nullptr;
-  CHECK_OK(kvc::createThreads({}, 2, &pool));
+  CHECK_OK(kvc::createThreads({}, 2, KVC_NUMERICS_FMA, &pool));
   Masks masks = {pthread_self(), {}, {0}};
   while (masks.workers.load() == 0)
     kvc::executorOf(pool)->parallel_for(kvc::executorOf(pool), readMask, &masks,
@@ -203,11 +205,52 @@ void threads() {
     CHECK(sigismember(&masks.worker, signal) == 1);
 }
 
+// Tasks on a worker, and on an application's thread, find the environment of the
+// class of numerics, and leave the application's thread its own.
+void environments() {
+  struct Seen {
+    pthread_t caller;
+    std::atomic<int> kept, zero;
+  };
+  auto isKept = [](volatile float denormal) { return denormal * 1.0f != 0; };
+  auto look = [](void *context, int64_t, int64_t) {
+    auto *seen = static_cast<Seen *>(context);
+    volatile float denormal = 1e-40f;
+    if (!pthread_equal(pthread_self(), seen->caller))
+      ++(denormal * 1.0f != 0 ? seen->kept : seen->zero);
+  };
+  for (int64_t numerics : {KVC_NUMERICS_FMA, KVC_NUMERICS_TILES}) {
+    bool zero = numerics == KVC_NUMERICS_TILES;
+    Seen seen = {pthread_self(), {0}, {0}};
+    kvc::ThreadPool *pool = nullptr;
+    CHECK_OK(kvc::createThreads({}, 2, numerics, &pool));
+    while (seen.kept + seen.zero == 0)
+      kvc::executorOf(pool)->parallel_for(kvc::executorOf(pool), look, &seen, 1000);
+    kvc::destroyThreads(pool);
+    CHECK((seen.kept != 0) == !zero && (seen.zero != 0) == zero);
+
+    seen.caller = {};
+    seen.kept = seen.zero = 0;
+    kvc_executor theirs = {[](const kvc_executor *, kvc_task task, void *context,
+                              int64_t count) { task(context, 0, count); }};
+    kvc::ApplicationExecutor executor = kvc::wrapExecutor(&theirs, numerics);
+    executor.executor.parallel_for(&executor.executor, look, &seen, 2);
+    CHECK_EQUAL(seen.kept, zero ? 0 : 1);
+    CHECK_EQUAL(seen.zero, zero ? 1 : 0);
+    CHECK(isKept(1e-40f));
+    {
+      kvc::FloatEnvironment environment(numerics);
+      CHECK(isKept(1e-40f) == !zero);
+    }
+    CHECK(isKept(1e-40f));
+  }
+}
+
 // Prints what an empty region costs, the best of many runs; for reading, not for
 // judging.
 void dispatch() {
   kvc::ThreadPool *pool = nullptr;
-  CHECK_OK(kvc::createThreads({}, kvc::allowedCpus(), &pool));
+  CHECK_OK(kvc::createThreads({}, kvc::allowedCpus(), KVC_NUMERICS_FMA, &pool));
   const kvc_executor *executor = kvc::executorOf(pool);
   constexpr int runs = 500, regions = 200;
   double best = 1;
@@ -310,6 +353,7 @@ int main(int argc, char **argv) {
   } groups[] = {{"cpu", cpu},
                 {"metadata", metadata},
                 {"threads", threads},
+                {"environments", environments},
                 {"checksum", checksum},
                 {"params", params},
                 {"dispatch", dispatch},

@@ -59,6 +59,7 @@ static void libraries(const kvc_library *library, const char *weights) {
   STRANGE(arithmetic = KVC_TYPE_F16);
   STRANGE(groups_count = 0);
   STRANGE(exact = -1);
+  STRANGE(numerics = (kvc_numerics)2);
 #define STRANGE_GROUP(change)                                                  \
   do {                                                                         \
     kvc_library strange = *library;                                            \

@@ -73,6 +73,10 @@ struct CommandLine {
       cl::desc("what is multiplied with matrices in blocks: q8, rounded to bytes "
                "in blocks of 32 (default), or f32, exact"),
       cl::cat(category)};
+  cl::opt<std::string> numerics{"numerics", cl::value_desc("class"),
+      cl::init("fma"), cl::cat(category),
+      cl::desc("how floats are multiplied: fma (default), or tiles, as machines "
+               "with AMX do it fastest; each with bits of its own")};
   cl::opt<int64_t> capacity{"capacity", cl::value_desc("positions"),
       cl::desc("positions of a sequence at most (default: the model's context)"),
       cl::cat(category)};
@@ -89,9 +93,10 @@ struct CommandLine {
     kvc::Stage first;
     bool forMLIR;
   };
-  const Rule rules[7] = {{cache, kvc::Stage::KVC, false},
+  const Rule rules[8] = {{cache, kvc::Stage::KVC, false},
                          {weights, kvc::Stage::KVC, false},
                          {activations, kvc::Stage::KVC, false},
+                         {numerics, kvc::Stage::KVC, false},
                          {capacity, kvc::Stage::KVC, false},
                          {target, kvc::Stage::Kernels, true},
                          {name, kvc::Stage::Spec, true},
@@ -190,6 +195,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
     return fail("--name: expected a C identifier, but got nothing");
   options.build.weightType = line.weights;
   options.build.activations = line.activations;
+  options.build.numerics = line.numerics;
   options.build.capacity = line.capacity;
   options.allowNonfiniteWeights = line.allowNonfinite;
   if (line.capacity.getNumOccurrences() && line.capacity < 1)

@@ -59,7 +59,8 @@ void printDetails(const Times &times, const kvc_model *model,
     fprintf(stderr, "a token: %lld parallel regions\n",
             static_cast<long long>(state.parallel_regions));
   }
-  fprintf(stderr, "%d threads, CPU level %s\n", state.threads, state.cpu_level);
+  fprintf(stderr, "%d threads, CPU level %s, numerics %s\n", state.threads,
+          state.cpu_level, info.numerics == KVC_NUMERICS_TILES ? "tiles" : "fma");
   fprintf(stderr,
           "bytes: weights %lld (padding %lld), cache %lld of %lld reserved, "
           "workspace %lld\n",

@@ -31,6 +31,16 @@ typedef enum kvc_type {
   KVC_TYPE_BF16 = 3
 } kvc_type;
 
+/* How sums and products of floats are computed; the values are part of the ABI. The
+ * same bits on every machine in either class, and others in the other. */
+typedef enum kvc_numerics {
+  /* Fused multiply-adds, denormals kept. */
+  KVC_NUMERICS_FMA = 0,
+  /* As tile instructions for bf16 do it, of inputs that are sums of three bf16:
+   * denormals are zero, as operands and as results. */
+  KVC_NUMERICS_TILES = 1
+} kvc_numerics;
+
 /* A rank-1 MLIR memref descriptor, `memref<?xT>`, passed by address. The
  * element i stands at ((T *)aligned)[offset + i * stride]. The runtime always
  * passes offset 0 and stride 1. */
@@ -150,6 +160,7 @@ typedef struct kvc_library {
   int64_t capacity; /* positions that one sequence can hold at most */
 
   kvc_type arithmetic; /* of activations and logits: F64 or F32 */
+  kvc_numerics numerics; /* forward is called in its environment */
   /* 1: the cache keeps every position that attention may see; 0: it forgets some,
    * as the compiler was told to, and the model computes another function. */
   int64_t exact;

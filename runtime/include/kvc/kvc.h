@@ -183,6 +183,7 @@ typedef struct kvc_model_info {
   /* 1: the cache keeps every position that attention may see, and results are
    * those of the full prefix; 0: it forgets some, as the compiler was told to. */
   int32_t exact;
+  kvc_numerics numerics; /* the class in which it computes */
   /* The cache's groups of layers, [groups_count]: see kvc/abi.h. They live as long
    * as the library is loaded. */
   int64_t groups_count;

@@ -1,0 +1,270 @@
+// Products of the class tiles: what a machine's tile instructions for bf16 compute,
+// bit for bit, by fused multiply-adds.
+//
+// A number is a sum of bf16: its upper 16 bits, those of what is left, and so on, so
+// that each step is exact. An input is three of them, an element of a matrix as many
+// as its storage has digits for. Of their products those are taken that an f32 sum
+// notices, the smallest first. For 32 inputs, one after the other, a product has two
+// sums, each from 0: of the even inputs and of the odd ones, by fused multiply-adds.
+// The two are added to each other, and then to the sum of the block of inputs.
+//
+// That is the instruction tdpbf16ps, where denormals count as 0 and results that are
+// denormal become 0: the runtime sees to that for the whole of a model of this class.
+#include "compiler/cpu/LinearTile.h"
+
+using namespace mlir;
+using namespace kvc;
+
+namespace {
+constexpr int64_t kDepth = 32;     // inputs of a tile
+constexpr int64_t kInputParts = 3; // bf16 in an f32
+
+// The bf16 that the storage's numbers are sums of.
+int64_t partsOf(const Storage &storage) {
+  return &storage == &bf16Storage ? 1 : &storage == &f16Storage ? 2 : 3;
+}
+
+// A product of a part of the input by one of the matrix; 0 is the smallest.
+struct Pair {
+  int64_t input, weight;
+};
+
+// In the order in which they are added: of f32 by f32, those below 2^-24 of the
+// largest are left out, and of f32 by f16 the one that is.
+SmallVector<Pair> pairsOf(int64_t weightParts) {
+  SmallVector<Pair> pairs;
+  for (int64_t weight = 0; weight != weightParts; ++weight)
+    for (int64_t input = 0; input != kInputParts; ++input)
+      if (input + weight >= weightParts - 1)
+        pairs.push_back({input, weight});
+  return pairs;
+}
+
+// Rows by registers of outputs whose sums, two for each pair, fill the registers but
+// for what is multiplied.
+TileShape shapeOf(const LinearTarget &target, int64_t pairs) {
+  int64_t sums = (target.vectorBits == 512 ? 24 : 12) / (2 * pairs);
+  int64_t rows = std::clamp<int64_t>(sums, 1, 2);
+  return {rows, std::max<int64_t>(1, sums / rows)};
+}
+
+class TilesProduct : public Product {
+public:
+  TilesProduct(KernelBuilder &b, const LinearKernel &kernel,
+               const LinearTarget &target, const Matrix &like, int64_t groups)
+      : b(b), kernel(kernel), target(target), isShared(groups),
+        weightParts(partsOf(*like.storage)), pairs(pairsOf(weightParts)),
+        lanes(target.vectorBits / 32) {}
+
+  void prepare(const ProductBlock &block) override;
+  SmallVector<Value> sum(const ProductBlock &block, ArrayRef<Value> rows,
+                         Value isFirst) override;
+
+private:
+  // 16 numbers as bf16 that add up to them, the smallest first, each as an f32.
+  SmallVector<Value> split(Value numbers, int64_t parts);
+  Value weightScratch(const ProductBlock &block, int64_t subs) {
+    int64_t count = block.matrices.size() * block.groups.size();
+    return b.named("weights", b.scratch({subs, kDepth, weightParts, count * kLanes}));
+  }
+  // Splits 32 inputs of the matrices and groups, from `first` on, to `at` of
+  // `weights`; what is beyond the last input is 0.
+  void splitWeights(const ProductBlock &block, Value first, Value at);
+  void splitInputs(ArrayRef<Value> rows, Value first);
+  // Adds the products of 32 inputs to `sums`: of all rows and registers, and of some.
+  void multiplyAdd(int64_t rows, int64_t registers, Value at);
+  void multiplyAdd(int64_t firstRow, int64_t rows, int64_t first, int64_t registers,
+                   Value at);
+  Value load(Value memref, ArrayRef<Value> at) {
+    return vector::LoadOp::create(
+        b, VectorType::get({lanes}, b.getF32Type()), memref, at);
+  }
+
+  KernelBuilder &b;
+  const LinearKernel &kernel;
+  const LinearTarget &target;
+  const bool isShared;
+  const int64_t weightParts;
+  const SmallVector<Pair> pairs;
+  const int64_t lanes; // of a register
+  Value inputs;  // [rows][3][32]
+  Value weights; // [8 or 1][32][parts][matrices * groups * 16]
+  Value sums;    // [rows][matrices * groups * 16], of a block
+};
+} // namespace
+
+SmallVector<Value> TilesProduct::split(Value numbers, int64_t parts) {
+  auto words = VectorType::get({kLanes}, b.getI32Type());
+  Value mask = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(0xffff0000))));
+  SmallVector<Value> result(parts);
+  for (int64_t part = parts - 1; part > 0; --part) {
+    Value bits = arith::BitcastOp::create(b, words, numbers);
+    result[part] = arith::BitcastOp::create(b, b.lanes(),
+                                            arith::AndIOp::create(b, bits, mask));
+    numbers = arith::SubFOp::create(b, numbers, result[part]);
+  }
+  result[0] = numbers;
+  return result;
+}
+
+void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at) {
+  int64_t count = block.matrices.size() * block.groups.size();
+  auto store = [&](Value number, Value k, int64_t part, int64_t i) {
+    b.storeLanes(number, weights, {at, k, b.index(part), b.index(i * kLanes)});
+  };
+  int64_t lineBytes = 2 * kLanes; // of the narrow storages
+  Value end = b.min(b.add(first, kDepth), kernel.inputs);
+  b.forLoop("k", first, end, 1, [&](Value k) {
+    int64_t i = 0;
+    for (size_t matrix : block.matrices)
+      for (Value group : block.groups) {
+        const Matrix &from = kernel.weights[matrix];
+        if (weightParts < 3)
+          prefetchStream(b, from.view, group, k, 1, block.groups.size(),
+                         kStreamAhead / lineBytes);
+        for (auto [part, number] :
+             llvm::enumerate(split(from.lanes(b, group, k), weightParts)))
+          store(number, b.sub(k, first), part, i);
+        ++i;
+      }
+  });
+  if (kernel.inputs % kDepth)
+    b.forLoop("k", b.sub(end, first), b.index(kDepth), 1, [&](Value k) {
+      for (int64_t i = 0; i != count; ++i)
+        for (int64_t part = 0; part != weightParts; ++part)
+          store(b.splat(0.0), k, part, i);
+    });
+}
+
+void TilesProduct::splitInputs(ArrayRef<Value> rows, Value first) {
+  auto splitAll = [&](int64_t count) {
+    for (auto [r, row] : llvm::enumerate(rows))
+      for (int64_t half = 0; half != kDepth; half += kLanes) {
+        int64_t inHalf = std::clamp<int64_t>(count - half, 0, kLanes);
+        Value numbers =
+            inHalf ? b.loadLanes(kernel.input, {row, b.add(first, half)}, inHalf)
+                   : b.splat(0.0);
+        for (auto [part, number] : llvm::enumerate(split(numbers, kInputParts)))
+          b.storeLanes(number, inputs, {b.index(r), b.index(part), b.index(half)});
+      }
+  };
+  int64_t rest = kernel.inputs % kDepth;
+  if (!rest)
+    return splitAll(kDepth);
+  b.ifElse(b.less(first, b.index(kernel.inputs - rest)),
+           [&] { splitAll(kDepth); }, [&] { splitAll(rest); });
+}
+
+void TilesProduct::prepare(const ProductBlock &block) {
+  if (!isShared)
+    return;
+  weights = weightScratch(block, kProductBlock / kDepth);
+  b.forLoop("sub", block.begin, block.end, kDepth, [&](Value first) {
+    splitWeights(block, first, b.divFloor(b.sub(first, block.begin), kDepth));
+  });
+}
+
+void TilesProduct::multiplyAdd(int64_t rows, int64_t registers, Value at) {
+  TileShape most = shapeOf(target, pairs.size());
+  for (int64_t row = 0; row < rows; row += most.rows)
+    for (int64_t i = 0; i < registers; i += most.groups)
+      multiplyAdd(row, std::min(most.rows, rows - row), i,
+                  std::min(most.groups, registers - i), at);
+}
+
+void TilesProduct::multiplyAdd(int64_t firstRow, int64_t rows, int64_t first,
+                               int64_t registers, Value at) {
+  auto column = [&](int64_t i) { return b.index((first + i) * lanes); };
+  auto row = [&](int64_t r) { return b.index(firstRow + r); };
+  Value zero = vector::BroadcastOp::create(
+      b, VectorType::get({lanes}, b.getF32Type()), b.number(0.0));
+  // [pairs][even, odd][rows][registers]
+  auto place = [&](int64_t pair, int64_t odd, int64_t r, int64_t i) {
+    return ((2 * pair + odd) * rows + r) * registers + i;
+  };
+  SmallVector<Value> chains(2 * pairs.size() * rows * registers, zero);
+  chains = b.forLoop(
+      "k", b.index(0), b.index(kDepth), 2, chains,
+      [&](Value even, ValueRange state) {
+        SmallVector<Value> next(state);
+        for (int64_t odd : {0, 1}) {
+          Value k = odd ? b.add(even, odd) : even;
+          SmallVector<Value> w; // [parts][registers]
+          for (int64_t part = 0; part != weightParts; ++part)
+            for (int64_t i = 0; i != registers; ++i)
+              w.push_back(load(weights, {at, k, b.index(part), column(i)}));
+          for (int64_t r = 0; r != rows; ++r) {
+            SmallVector<Value, kInputParts> x;
+            for (int64_t part = 0; part != kInputParts; ++part)
+              x.push_back(vector::BroadcastOp::create(
+                  b, zero.getType(),
+                  b.loadScalar(inputs, {row(r), b.index(part), k})));
+            for (auto [p, pair] : llvm::enumerate(pairs))
+              for (int64_t i = 0; i != registers; ++i) {
+                Value &chain = next[place(p, odd, r, i)];
+                chain = b.fma(x[pair.input], w[pair.weight * registers + i], chain);
+              }
+          }
+        }
+        return next;
+      });
+  for (int64_t r = 0; r != rows; ++r)
+    for (int64_t i = 0; i != registers; ++i) {
+      Value sum = load(sums, {row(r), column(i)});
+      for (size_t p = 0; p != pairs.size(); ++p)
+        sum = arith::AddFOp::create(
+            b, sum,
+            arith::AddFOp::create(b, chains[place(p, 0, r, i)],
+                                  chains[place(p, 1, r, i)]));
+      vector::StoreOp::create(b, sum, sums, ValueRange{row(r), column(i)});
+    }
+}
+
+SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
+                                     ArrayRef<Value> rows, Value) {
+  int64_t count = block.matrices.size() * block.groups.size();
+  int64_t rowCount = rows.size();
+  inputs = b.named("inputs", b.scratch({rowCount, kInputParts, kDepth}));
+  sums = b.named("sums", b.scratch({rowCount, count * kLanes}));
+  if (!isShared)
+    weights = weightScratch(block, 1);
+  auto place = [&](int64_t r, int64_t i) {
+    return SmallVector<Value>{b.index(r), b.index(i * kLanes)};
+  };
+  for (int64_t r = 0; r != rowCount; ++r)
+    for (int64_t i = 0; i != count; ++i)
+      b.storeLanes(b.splat(0.0), sums, place(r, i));
+  b.forLoop("sub", block.begin, block.end, kDepth, [&](Value first) {
+    Value at = b.index(0);
+    if (isShared)
+      at = b.divFloor(b.sub(first, block.begin), kDepth);
+    else
+      splitWeights(block, first, at);
+    splitInputs(rows, first);
+    multiplyAdd(rowCount, count * kLanes / lanes, at);
+  });
+  SmallVector<Value> result; // [matrices][rows][groups]
+  for (size_t matrix = 0; matrix != block.matrices.size(); ++matrix)
+    for (int64_t r = 0; r != rowCount; ++r)
+      for (size_t group = 0; group != block.groups.size(); ++group)
+        result.push_back(b.loadLanes(
+            sums, place(r, matrix * block.groups.size() + group)));
+  return result;
+}
+
+TileShape kvc::tilesShape(const LinearTarget &target, ArrayRef<Matrix> weights) {
+  int64_t pairs = 1;
+  for (const Matrix &matrix : weights)
+    for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get())
+      pairs = std::max<int64_t>(pairs, pairsOf(partsOf(*stored->storage)).size());
+  return {shapeOf(target, pairs).rows, 2};
+}
+
+std::unique_ptr<Product> kvc::makeTilesProduct(KernelBuilder &b,
+                                               const LinearKernel &kernel,
+                                               const LinearTarget &target,
+                                               const Matrix &like,
+                                               int64_t groups) {
+  return std::make_unique<TilesProduct>(b, kernel, target, like, groups);
+}
