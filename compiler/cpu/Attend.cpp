@@ -11,8 +11,8 @@
 // walks the keys that it sees from the first to the last with fused multiply-adds,
 // within splits of kSplit positions, and the splits' sums are joined in order. So
 // neither chunks nor batches nor threads change a bit, and where a call has few
-// tokens each split can be a task of its own. Cells that a row doesn't see take no
-// part, whatever they hold.
+// tokens each split can be a task of its own: the task that ends last joins them.
+// Cells that a row doesn't see take no part, whatever they hold.
 #include "compiler/cpu/Kernels.h"
 
 using namespace mlir;
@@ -127,7 +127,7 @@ private:
   void clear(Sums sums, Value row);
   void join(Sums from, Value fromRow, Sums into, Value row);
   void finish(Sums sums, Value row, Value token, Value head);
-  void emitJoins(Value tokens, Value from, Value to);
+  void emitJoins(Value firstToken, Value endToken, Value from, Value to);
 
   KernelBuilder &b;
   const CacheBuffers &cache;
@@ -144,6 +144,7 @@ private:
   Value isShared; // splits are tasks of their own, and leave their sums here:
   Sums partials;  // [few tokens * heads * most parts]
   Sums joined;    // [few tokens * heads], of all splits before
+  Value ended;    // [few tokens * KV heads]: tasks of the round's splits that ended
 
   // Of the task at hand.
   Value sequence, kvHead, last; // last: the run's last position
@@ -556,26 +557,23 @@ void Attention::emitTask(Value firstToken, Value endToken, Value from, Value to)
 
 // The sums of the splits from `from` to `to`, which were tasks of their own, join
 // those before them.
-void Attention::emitJoins(Value tokens, Value from, Value to) {
-  b.parallel(
-      "task", b.mul(tokens, group * kvHeads),
-      [&](Value task) {
-        Value token = b.named("token", b.divFloor(task, group * kvHeads));
-        Value end = endOf(token);
-        b.ifThen(compare(arith::CmpIPredicate::eq, from, b.index(0)),
-                 [&] { clear(joined, task); });
-        Value mineTo = b.divCeil(end, kSplit);
-        b.forLoop("split", largest(from, b.divFloor(firstOf(end), kSplit)),
-                  smallest(to, mineTo), 1, [&](Value split) {
-                    Value part = b.rem(split, mostParts);
-                    join(partials, b.add(b.mul(task, mostParts), part), joined,
-                         task);
-                  });
-        b.ifThen(isAtMost(mineTo, to), [&] {
-          finish(joined, task, token, b.rem(task, group * kvHeads));
-        });
-      },
-      "join");
+void Attention::emitJoins(Value firstToken, Value endToken, Value from, Value to) {
+  auto joinRow = [&](Value token, Value head) {
+    Value row = b.add(b.mul(token, group * kvHeads), head);
+    Value end = endOf(token), mineTo = b.divCeil(end, kSplit);
+    b.ifThen(compare(arith::CmpIPredicate::eq, from, b.index(0)),
+             [&] { clear(joined, row); });
+    b.forLoop("split", largest(from, b.divFloor(firstOf(end), kSplit)),
+              smallest(to, mineTo), 1, [&](Value split) {
+                Value part = b.rem(split, mostParts);
+                join(partials, b.add(b.mul(row, mostParts), part), joined, row);
+              });
+    b.ifThen(isAtMost(mineTo, to), [&] { finish(joined, row, token, head); });
+  };
+  b.forLoop("token", firstToken, endToken, 1, [&](Value token) {
+    b.forLoop("member", b.index(0), b.index(group), 1,
+              [&](Value member) { joinRow(token, headOf(kvHead, member)); });
+  });
 }
 
 void Attention::emit() {
@@ -587,8 +585,9 @@ void Attention::emit() {
   Value blockTokens = arith::SelectOp::create(b, both(isFew, areSeveral),
                                               b.index(1), b.index(block));
   Value blocks = divide(b.sub(b.add(tokens, blockTokens), b.index(1)), blockTokens);
-  // Tasks are blocks of tokens by KV heads by parts of the keys.
-  auto tasks = [&](Value parts, function_ref<std::pair<Value, Value>(Value part)> range) {
+  // Tasks are blocks of tokens by KV heads by parts of the keys; `end` ends one.
+  auto tasks = [&](Value parts, function_ref<std::pair<Value, Value>(Value part)> range,
+                   function_ref<void(Value group, Value first, Value end)> endTask) {
     b.parallel("task", b.mul(arith::MulIOp::create(b, blocks, parts), kvHeads),
                [&](Value task) {
                  Value rest = divide(task, parts);
@@ -598,11 +597,14 @@ void Attention::emit() {
                      b, b.divFloor(rest, kvHeads), blockTokens);
                  Value end = smallest(b.add(first, blockTokens), tokens);
                  emitTask(first, end, from, to);
+                 endTask(rest, first, end);
                });
   };
   Value everything = b.index(INT64_MAX);
   if (mostParts == 1)
-    return tasks(b.index(1), [&](Value) { return std::pair(b.index(0), everything); });
+    return tasks(
+        b.index(1), [&](Value) { return std::pair(b.index(0), everything); },
+        [](Value, Value, Value) {});
 
   Value end = b.forLoop(
       "token", b.index(0), smallest(tokens, b.index(kFewTokens)), 1,
@@ -618,17 +620,38 @@ void Attention::emit() {
   };
   partials = allocate("partials", kFewTokens * heads * mostParts);
   joined = allocate("joined", kFewTokens * heads);
+  ended = b.named("ended", memref::AllocOp::create(
+                               b, MemRefType::get({kFewTokens * kvHeads}, b.getI64Type())));
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
   // One round where a task walks all splits.
   Value rounds = arith::SelectOp::create(b, isShared, splits, b.index(1));
   b.forLoop("part", b.index(0), rounds, mostParts, [&](Value part) {
     Value parts = smallest(b.sub(rounds, part), b.index(mostParts));
     Value behind = b.add(part, parts);
-    tasks(parts, [&](Value inRound) {
-      Value from = b.add(part, inRound);
-      Value to = arith::SelectOp::create(b, isShared, b.add(from, 1), everything);
-      return std::pair(from, to);
+    b.ifThen(isShared, [&] {
+      b.forLoop("i", b.index(0), b.index(kFewTokens * kvHeads), 1, [&](Value i) {
+        memref::StoreOp::create(b, number(0), ended, i);
+      });
     });
-    b.ifThen(isShared, [&] { emitJoins(tokens, part, behind); });
+    // The order of the count makes the sums of the tasks that ended before visible.
+    auto joinLast = [&](Value group, Value first, Value end) {
+      Value before = memref::AtomicRMWOp::create(
+          b, arith::AtomicRMWKind::addi, number(1), ended, ValueRange{group});
+      Value isLast = compare(arith::CmpIPredicate::eq, b.add(b.toIndex(before), 1), parts);
+      b.ifThen(isLast, [&] { emitJoins(first, end, part, behind); });
+    };
+    tasks(
+        parts,
+        [&](Value inRound) {
+          Value from = b.add(part, inRound);
+          Value to = arith::SelectOp::create(b, isShared, b.add(from, 1), everything);
+          return std::pair(from, to);
+        },
+        [&](Value group, Value first, Value end) {
+          b.ifThen(isShared, [&] { joinLast(group, first, end); });
+        });
   });
 }
 
