@@ -499,5 +499,15 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
       ModuleBuilder(context, spec, arithmetic, matrices, rounds, cache).build();
   if (isTiles)
     (*module)->setAttr(kNumericsAttr, StringAttr::get(context, "tiles"));
+  bool hasBlocks = llvm::any_of(module->getOps<WeightOp>(), [](WeightOp weight) {
+    return weight.getStorage().quants.has_value();
+  });
+  if (matrices && matrices->quants && !hasBlocks)
+    return invalidOption("--weights: expected a model with a matrix whose rows are "
+                         "whole blocks of " + options.weightType +
+                         " and not transposed, but got one without");
+  if (options.activations == "q8" && !hasBlocks)
+    return invalidOption("--activations: expected a model with a matrix in blocks for "
+                         "q8, but got one without");
   return module;
 }

@@ -1,11 +1,6 @@
 #include "BenchOptions.h"
 
-#include "tools/kvc-run/Argument.h"
-
-#include <algorithm>
-#include <cstdio>
-#include <iterator>
-#include <set>
+#include "tools/kvc-run/CommandLine.h"
 
 static const char help[] =
     R"(kvc-bench DIR [options]
@@ -41,11 +36,6 @@ Output: a table, and
 
 namespace {
 
-[[noreturn]] void print(const char *text) {
-  fputs(text, stdout);
-  exit(0);
-}
-
 // A sweep, ascending and each size once.
 std::vector<int64_t> sweep(const Argument &argument, int64_t least,
                            int64_t most) {
@@ -58,14 +48,9 @@ std::vector<int64_t> sweep(const Argument &argument, int64_t least,
   return sizes;
 }
 
-struct Option {
-  const char *name;
-  void (*set)(BenchOptions &options, const Argument &argument);
-};
-
 constexpr int64_t kMost = 1 << 30; // positions
 
-const Option table[] = {
+const Option<BenchOptions> table[] = {
     {"--prompt",
      [](BenchOptions &o, const Argument &a) {
        o.prompts = sweep(a, 1, kMost);
@@ -101,43 +86,19 @@ const Option table[] = {
      [](BenchOptions &o, const Argument &a) { o.cpuLevel = a.text(); }},
     {"--json", [](BenchOptions &o, const Argument &a) { o.json = a.text(); }},
     {"--plot", [](BenchOptions &o, const Argument &a) { o.plot = a.text(); }},
+    {"--help", [](BenchOptions &, const Argument &) { print(help); }, noValue},
+    {"-h", [](BenchOptions &, const Argument &) { print(help); }, noValue},
+    {"--version",
+     [](BenchOptions &, const Argument &) { print("kvc-bench " KVC_VERSION "\n"); },
+     noValue},
 };
 
 } // namespace
 
 BenchOptions parseBenchOptions(int argc, char **argv) {
   BenchOptions options;
-  std::set<std::string> given;
-  for (int i = 1; i < argc; ++i) {
-    std::string name = argv[i];
-    if (name == "-h" || name == "--help")
-      print(help);
-    if (name == "--version")
-      print("kvc-bench " KVC_VERSION "\n");
-    if (name.empty() || name[0] != '-') {
-      if (name.empty())
-        die("expected a directory, but got an empty name");
-      if (!options.directory.empty())
-        die("expected one directory, but got %s too", argv[i]);
-      options.directory = name;
-      continue;
-    }
-    size_t equals = name.find('=');
-    const char *value = equals == name.npos ? nullptr : argv[i] + equals + 1;
-    name = name.substr(0, equals);
-    auto option =
-        std::find_if(std::begin(table), std::end(table),
-                     [&](const Option &known) { return name == known.name; });
-    if (option == std::end(table))
-      die("unknown option %s (see kvc-bench --help)", name.c_str());
-    if (!given.insert(name).second)
-      die("%s: expected it once", name.c_str());
-    if (!value && !(value = ++i < argc ? argv[i] : nullptr))
-      die("%s: expected a value", name.c_str());
-    option->set(options, {option->name, value});
-  }
-  if (options.directory.empty())
-    die("expected a directory that kvc-opt wrote (see kvc-bench --help)");
+  std::set<std::string> given =
+      parseCommandLine(argc, argv, "kvc-bench", table, options);
   if (given.count("--threads") && options.threads.empty())
     die("--threads: expected numbers of threads, but got nothing");
   return options;

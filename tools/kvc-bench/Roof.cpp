@@ -74,29 +74,20 @@ __attribute__((target("avx2"))) int64_t readPiece(const char *from,
 // Two units with a latency of 4 or 5 need ten chains and more.
 constexpr int64_t kChains = 12, kTurns = 1 << 20;
 
-__attribute__((target("avx512f"))) int64_t fmaWide() {
-  __m512 sums[kChains], a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-  for (__m512 &sum : sums)
+template <typename Vector> __attribute__((always_inline)) inline int64_t fmaChains() {
+  Vector sums[kChains], a = Vector{} + 0.999f, b = Vector{} + 0.001f;
+  for (Vector &sum : sums)
     sum = b;
   for (int64_t turn = 0; turn < kTurns; ++turn)
-    for (__m512 &sum : sums)
-      sum = _mm512_fmadd_ps(sum, a, b);
-  for (__m512 &sum : sums)
-    a = _mm512_add_ps(a, sum);
-  return int64_t(_mm512_reduce_add_ps(a));
+    for (Vector &sum : sums)
+      sum = __builtin_elementwise_fma(sum, a, b);
+  for (Vector &sum : sums)
+    a += sum;
+  return int64_t(a[0]);
 }
 
-__attribute__((target("avx2,fma"))) int64_t fmaNarrow() {
-  __m256 sums[kChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-  for (__m256 &sum : sums)
-    sum = b;
-  for (int64_t turn = 0; turn < kTurns; ++turn)
-    for (__m256 &sum : sums)
-      sum = _mm256_fmadd_ps(sum, a, b);
-  for (__m256 &sum : sums)
-    a = _mm256_add_ps(a, sum);
-  return int64_t(_mm256_cvtss_f32(a));
-}
+__attribute__((target("avx512f"))) int64_t fmaWide() { return fmaChains<__m512>(); }
+__attribute__((target("avx2,fma"))) int64_t fmaNarrow() { return fmaChains<__m256>(); }
 
 } // namespace
 

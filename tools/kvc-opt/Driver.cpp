@@ -187,6 +187,10 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
       return fail(nameOf(rule.option) + ": expected a stage that it changes, but "
                   "got " + stage);
   }
+  for (const cl::opt<std::string> *option :
+       {&line.cache, &line.weights, &line.activations})
+    if (option->getNumOccurrences() && option->empty())
+      return fail(nameOf(*option) + ": expected a value, but got nothing");
   if (!parseCache(line.cache, options.build))
     return fail("--cache: expected a type, a layout (contiguous or paged<n>) or "
                 "both, but got '" + line.cache + "'");

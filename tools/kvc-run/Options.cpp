@@ -1,16 +1,12 @@
 #include "Options.h"
 
-#include "Argument.h"
-#include "Common.h"
+#include "CommandLine.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
-#include <set>
 
 static const char help[] =
     R"(kvc-run DIR (--prompt TEXT | --chat TEXT | --ids 1,2,3) [options]
@@ -63,20 +59,7 @@ Ctrl-C ends the answer, a second one the program.
 
 namespace {
 
-[[noreturn]] void print(const char *text) {
-  fputs(text, stdout);
-  exit(0);
-}
-
-struct Option {
-  const char *name;
-  void (*set)(Options &options, const Argument &argument);
-  bool takesValue = true;
-};
-
-constexpr bool noValue = false;
-
-const Option table[] = {
+const Option<Options> table[] = {
     {"--prompt", [](Options &o, const Argument &a) { o.prompt = a.value; }},
     {"--chat", [](Options &o, const Argument &a) { o.chat = a.value; }},
     {"--file", [](Options &o, const Argument &a) { o.file = a.text(); }},
@@ -145,8 +128,6 @@ const Option table[] = {
 };
 
 void checkTogether(const Options &options, const std::set<std::string> &given) {
-  if (options.directory.empty())
-    die("expected a directory that kvc-opt wrote (see kvc-run --help)");
   if (options.equivalence) {
     for (const std::string &name : given)
       if (name != "--check-equivalence" && name != "--seed" &&
@@ -197,37 +178,8 @@ std::string readText(const std::string &path) {
 
 Options parseOptions(int argc, char **argv) {
   Options options;
-  std::set<std::string> given;
-  for (int i = 1; i < argc; ++i) {
-    std::string name = argv[i];
-    if (name.empty() || name[0] != '-') {
-      if (name.empty())
-        die("expected a directory, but got an empty name");
-      if (!options.directory.empty())
-        die("expected one directory, but got %s too", argv[i]);
-      options.directory = name;
-      continue;
-    }
-    // --name=value or --name value; a value may begin with '-', as a text does.
-    size_t equals = name.find('=');
-    const char *value = equals == name.npos ? nullptr : argv[i] + equals + 1;
-    name = name.substr(0, equals);
-    auto option =
-        std::find_if(std::begin(table), std::end(table),
-                     [&](const Option &known) { return name == known.name; });
-    if (option == std::end(table))
-      die("unknown option %s (see kvc-run --help)", name.c_str());
-    if (!given.insert(name).second)
-      die("%s: expected it once", name.c_str());
-    if (!option->takesValue && value)
-      die("%s: expected no value, but got %s", name.c_str(), value);
-    if (option->takesValue && !value)
-      value = ++i < argc ? argv[i] : nullptr;
-    if (option->takesValue && !value)
-      die("%s: expected a value", name.c_str());
-    option->set(options, {option->name, value});
-  }
-  checkTogether(options, given);
+  checkTogether(options,
+                parseCommandLine(argc, argv, "kvc-run", table, options));
   for (std::optional<std::string> *text : {&options.prompt, &options.chat})
     if (*text == "-")
       *text = readText("-");
