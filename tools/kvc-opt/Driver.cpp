@@ -188,7 +188,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
                   "got " + stage);
   }
   for (const cl::opt<std::string> *option :
-       {&line.cache, &line.weights, &line.activations})
+       {&line.cache, &line.weights, &line.activations, &line.numerics})
     if (option->getNumOccurrences() && option->empty())
       return fail(nameOf(*option) + ": expected a value, but got nothing");
   if (!parseCache(line.cache, options.build))
