@@ -202,13 +202,14 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
     Option<"byteDot", "byte-dot", "bool", "false",
       "whether the machine has dot products of bytes (AVX-512 VNNI)">,
     Option<"tileRows", "tile-rows", "int64_t", "6",
-      "rows of a matrix product's register tile">,
+      "rows of attention's register tile">,
     Option<"tileGroups", "tile-groups", "int64_t", "1",
-      "groups of 16 columns of a matrix product's register tile">,
-    Option<"integerTileRows", "integer-tile-rows", "int64_t", "4",
-      "rows of the register tile of a product of integers">,
-    Option<"integerTileGroups", "integer-tile-groups", "int64_t", "1",
-      "groups of 16 columns of the register tile of a product of integers">];
+      "groups of 16 columns of attention's register tile">,
+    ListOption<"floatShapes", "float-shapes", "int64_t",
+      "rows and groups of the register tile of a product of floats, of few rows and "
+      "of many: 2,2,6,1">,
+    ListOption<"integerShapes", "integer-shapes", "int64_t",
+      "the same of a product of integers: 2,2,4,1">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",

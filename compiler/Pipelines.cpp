@@ -40,8 +40,11 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   options.byteDot = linear.hasByteDot;
   options.tileRows = linear.tile.rows;
   options.tileGroups = linear.tile.groups;
-  options.integerTileRows = linear.integerTile.rows;
-  options.integerTileGroups = linear.integerTile.groups;
+  auto shapes = [](const ProductShapes &of) -> llvm::SmallVector<int64_t> {
+    return {of.few.rows, of.few.groups, of.many.rows, of.many.groups};
+  };
+  options.floatShapes = shapes(linear.floats);
+  options.integerShapes = shapes(linear.integers);
   pm.addPass(createLowerToKernels(options));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

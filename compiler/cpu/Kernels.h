@@ -49,9 +49,11 @@ Matrix viewMatrix(KernelBuilder &b, mlir::Value weights, NamedWeight weight,
                   mlir::Value layer);
 
 // Where the words of a rounded row's block stand: eight of four bytes, and then
-// these: sums of all 32 bytes, and of the first 16. Numbers stand by their bits.
+// these: sums of all 32 bytes, and of the first 16, times -kSumScale, the zero of
+// the widest quants. Numbers stand by their bits.
 struct RoundedRow {
   enum { Scale = 8, NegatedSum, NegatedLowSum, ScaledSum, Words };
+  static constexpr int64_t kSumScale = 128;
 };
 
 // One output of a linear layer: act(x w^T + bias).

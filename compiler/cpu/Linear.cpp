@@ -38,10 +38,13 @@ public:
 
 private:
   void forEachTile(function_ref<void(Value tile, Value row)> body);
-  // Adds the products of all inputs to `totals`, some matrices from one loop.
-  void accumulate(Product &product, ArrayRef<size_t> matrices);
-  // The same of one matrix, as the layer's is stored.
-  void accumulateStored(size_t matrix, const Matrix &stored);
+  // Adds the products of all inputs to `totals`.
+  void accumulate();
+  // The same of a block of them, by matrices of one storage side by side, and by one,
+  // as the layer's is stored.
+  void addBlock(const LinearKernel &kernel, ArrayRef<size_t> matrices, Value begin,
+                Value end);
+  void addStored(size_t matrix, const Matrix &stored, Value begin, Value end);
   std::unique_ptr<Product> makeProduct(const LinearKernel &kernel, const Matrix &like);
   Value epilogue(SmallVector<Value> sums);
   void finish(Value tile, Value row);
@@ -51,8 +54,6 @@ private:
   SmallVector<Value> total(size_t matrix, Value tile, int64_t r, int64_t g) {
     return {b.index(matrix), tile, b.index(r * groups + g), b.index(0)};
   }
-  bool isShared() const { return rows != 1 || tiles != 1; }
-
   KernelBuilder &b;
   const LinearKernel &kernel;
   const LinearTarget &target;
@@ -65,7 +66,7 @@ private:
 } // namespace
 
 void Tile::forEachTile(function_ref<void(Value, Value)> body) {
-  if (!isShared())
+  if (tiles == 1)
     return body(b.index(0), firstRow);
   Value count = b.divCeil(b.sub(lastRow, firstRow), rows);
   b.forLoop("tile", b.index(0), count, 1, [&](Value tile) {
@@ -75,50 +76,68 @@ void Tile::forEachTile(function_ref<void(Value, Value)> body) {
 
 std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
                                            const Matrix &like) {
-  int64_t shared = isShared() ? groups : 0;
-  if (kernel.rounded && like.storage->quants)
-    return makeIntegerProduct(b, kernel, target, like, shared);
+  int64_t shared = tiles != 1 ? groups : 0;
+  if (kernel.rounded && like.storage->quants) {
+    // Dot products of bytes leave time to unpack what they multiply.
+    bool keeps = !target.hasByteDot && like.storage->quants->bits < 8;
+    return makeIntegerProduct(b, kernel, target, like, keeps ? shared : 0);
+  }
   if (kernel.isTiles)
     return makeTilesProduct(b, kernel, target, like, shared);
   return makeFloatProduct(b, kernel, like, shared);
 }
 
-void Tile::accumulate(Product &product, ArrayRef<size_t> matrices) {
-  int64_t depth = kernel.inputs;
-  b.forLoop("block", b.index(0), b.index(depth), kProductBlock, [&](Value begin) {
-    Value end = b.min(b.add(begin, kProductBlock), depth);
-    ProductBlock block{matrices, groupLoad, begin, end};
-    product.prepare(block);
-    forEachTile([&](Value tile, Value row) {
-      SmallVector<Value> rowLoad;
+void Tile::addBlock(const LinearKernel &kernel, ArrayRef<size_t> matrices,
+                    Value begin, Value end) {
+  std::unique_ptr<Product> product =
+      makeProduct(kernel, kernel.weights[matrices.front()]);
+  ProductBlock block{matrices, groupLoad, begin, end};
+  product->prepare(block);
+  forEachTile([&](Value tile, Value row) {
+    SmallVector<Value> rowLoad;
+    for (int64_t r = 0; r != rows; ++r)
+      rowLoad.push_back(r ? b.min(b.add(row, r), b.sub(lastRow, b.index(1)))
+                          : row);
+    TileShare share{tile, {}};
+    if (tiles != 1)
+      share.count = b.divCeil(b.sub(lastRow, firstRow), rows);
+    SmallVector<Value> sums = product->sum(block, rowLoad, share);
+    for (auto [m, matrix] : llvm::enumerate(matrices))
       for (int64_t r = 0; r != rows; ++r)
-        rowLoad.push_back(rows == 1 ? row
-                                    : b.min(b.add(row, r),
-                                            b.sub(lastRow, b.index(1))));
-      SmallVector<Value> sums = product.sum(
-          block, rowLoad,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, tile, b.index(0)));
-      for (auto [m, matrix] : llvm::enumerate(matrices))
-        for (int64_t r = 0; r != rows; ++r)
-          for (int64_t g = 0; g != groups; ++g) {
-            SmallVector<Value> at = total(matrix, tile, r, g);
-            Value sum = sums[(m * rows + r) * groups + g];
-            b.storeLanes(
-                arith::AddFOp::create(b, b.loadLanes(totals, at), sum), totals,
-                at);
-          }
-    });
+        for (int64_t g = 0; g != groups; ++g) {
+          SmallVector<Value> at = total(matrix, tile, r, g);
+          Value sum = sums[(m * rows + r) * groups + g];
+          b.storeLanes(arith::AddFOp::create(b, b.loadLanes(totals, at), sum),
+                       totals, at);
+        }
   });
 }
 
-void Tile::accumulateStored(size_t matrix, const Matrix &stored) {
+void Tile::addStored(size_t matrix, const Matrix &stored, Value begin, Value end) {
   LinearKernel one = kernel;
   one.weights[matrix] = stored;
-  auto add = [&] { accumulate(*makeProduct(one, stored), matrix); };
+  auto add = [&] { addBlock(one, matrix, begin, end); };
   if (!stored.otherwise)
     return add();
   b.ifElse(stored.isLayers, add,
-           [&] { accumulateStored(matrix, *stored.otherwise); });
+           [&] { addStored(matrix, *stored.otherwise, begin, end); });
+}
+
+void Tile::accumulate() {
+  const Storage *storage = kernel.weights.front().storage;
+  bool areAlike = llvm::all_of(kernel.weights, [&](const Matrix &matrix) {
+    return matrix.storage == storage && !matrix.otherwise;
+  });
+  int64_t depth = kernel.inputs;
+  b.forLoop("block", b.index(0), b.index(depth), kProductBlock, [&](Value begin) {
+    Value end = b.min(b.add(begin, kProductBlock), depth);
+    // The registers hold the sums of several matrices for one row alone.
+    if (rows == 1 && tiles == 1 && areAlike)
+      return addBlock(kernel, llvm::to_vector(llvm::seq(kernel.weights.size())),
+                      begin, end);
+    for (auto [m, matrix] : llvm::enumerate(kernel.weights))
+      addStored(m, matrix, begin, end);
+  });
 }
 
 void Tile::emit(Value first, Value last, Value firstGroup) {
@@ -142,23 +161,7 @@ void Tile::emit(Value first, Value last, Value firstGroup) {
           b.storeLanes(start, totals, total(matrix, tile, r, g));
       }
   });
-  const Storage *storage = kernel.weights.front().storage;
-  bool areAlike = llvm::all_of(kernel.weights, [&](const Matrix &matrix) {
-    return matrix.storage == storage && !matrix.otherwise;
-  });
-  // What several rows share comes from the caches, which give one stream at the
-  // speed of the sums, not two: one matrix after the other.
-  if (areAlike) {
-    std::unique_ptr<Product> product = makeProduct(kernel, kernel.weights.front());
-    if (isShared())
-      for (size_t matrix = 0; matrix != matrices; ++matrix)
-        accumulate(*product, matrix);
-    else
-      accumulate(*product, llvm::to_vector(llvm::seq(matrices)));
-  } else {
-    for (size_t matrix = 0; matrix != matrices; ++matrix)
-      accumulateStored(matrix, kernel.weights[matrix]);
-  }
+  accumulate();
   forEachTile([&](Value tile, Value row) { finish(tile, row); });
 }
 
@@ -211,69 +214,123 @@ void Tile::store(Value result, Value row, Value group) {
            [&] { storeRun(kLanes); }, [&] { storeRun(rest); });
 }
 
-void kvc::prefetchStream(KernelBuilder &b, Value view, Value panel, Value at,
-                         int64_t count, int64_t streams, int64_t distance) {
+// Bytes ahead in a stream that is read once, by one row and by a few: far enough for
+// memory to answer, near enough for the first-level cache.
+static constexpr int64_t kRowAhead = 2048, kFewAhead = 4096;
+
+void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
+                          int64_t count, int64_t perBlock, int64_t step,
+                          bool isRow, const TileShare &share) {
   constexpr int64_t kLine = 64; // bytes
-  auto type = cast<MemRefType>(view.getType());
+  auto type = cast<MemRefType>(streams.front().view.getType());
   int64_t extent = type.getDimSize(1);
   int64_t elementBytes = type.getElementTypeBitWidth() / 8, bytes = elementBytes;
   for (int64_t size : type.getShape().drop_front(2))
     bytes *= size;
+  // Tiles that follow each other read a block again: the next one and a quarter.
+  int64_t distance = share.count ? perBlock + perBlock / 4
+                                 : (isRow ? kRowAhead : kFewAhead) / bytes;
   Value ahead = b.add(at, distance);
   Value isInPanel = b.less(ahead, b.index(extent));
   auto choose = [&](Value inPanel, Value behind) -> Value {
     return arith::SelectOp::create(b, isInPanel, inPanel, behind);
   };
-  panel = choose(panel, b.add(panel, streams));
   ahead = choose(ahead, b.sub(ahead, b.index(extent)));
-  for (int64_t offset = 0; offset < count * bytes; offset += kLine) {
-    SmallVector<Value> indices{panel, b.add(ahead, offset / bytes)};
-    if (type.getRank() == 3)
-      indices.push_back(b.index(offset % bytes / elementBytes));
-    memref::PrefetchOp::create(b, view, indices, /*isWrite=*/false,
-                               /*localityHint=*/3, /*isDataCache=*/true);
+  SmallVector<Value> panels;
+  for (const Stream &stream : streams)
+    panels.push_back(choose(stream.panel, b.add(stream.panel, step)));
+  auto prefetchLine = [&](Value offset) {
+    for (auto [stream, panel] : llvm::zip_equal(streams, panels)) {
+      SmallVector<Value> indices{panel, b.add(ahead, b.divFloor(offset, bytes))};
+      if (type.getRank() == 3)
+        indices.push_back(b.divFloor(b.rem(offset, bytes), elementBytes));
+      memref::PrefetchOp::create(b, stream.view, indices, /*isWrite=*/false,
+                                 /*localityHint=*/3, /*isDataCache=*/true);
+    }
+  };
+  int64_t lines = llvm::divideCeil(count * bytes, kLine);
+  if (!share.count) {
+    for (int64_t line = 0; line != lines; ++line)
+      prefetchLine(b.index(line * kLine));
+    return;
   }
+  auto bound = [&](Value tile) -> Value {
+    return arith::DivUIOp::create(b, b.mul(tile, lines), share.count);
+  };
+  b.forLoop("line", bound(share.tile), bound(b.add(share.tile, 1)), 1,
+            [&](Value line) { prefetchLine(b.mul(line, kLine)); });
 }
 
 void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
                      const LinearTarget &target) {
   Value rowCount = b.rowsOf(kernels.front().output);
-  // One row reads each weight once: four groups side by side share the broadcast
-  // of the input and keep streams of memory busy. A gated layer has two groups of
-  // each matrix.
-  auto rowTasks = [&](const LinearKernel &kernel) -> KernelBuilder::Tasks {
-    int64_t groups = 4 / kernel.weights.size();
-    Tile row(b, kernel, target, {1, groups}, /*tiles=*/1);
-    return {b.index(llvm::divideCeil(row.groupsInAll(), groups)),
-            [&b, &kernel, row](Value task) mutable {
-              b.setLoc(kernel.line);
-              row.emit(b.index(0), b.index(1), b.mul(task, row.groups));
-            }};
-  };
-  // The tile's sums fill the registers: f64 has half as many lanes in each. A task
-  // is some groups by a block of rows that stays in the second-level cache.
-  int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
-  auto tileTasks = [&](const LinearKernel &kernel) -> KernelBuilder::Tasks {
-    TileShape shape = kernel.rounded   ? target.integerTile
-                      : kernel.isTiles ? tilesShape(target, kernel.weights)
-                                       : target.tile;
-    shape.rows = std::max<int64_t>(1, shape.rows / scale);
-    Tile tile(b, kernel, target, shape, /*tiles=*/kTaskRows / shape.rows);
+  // A task is some groups by a block of rows, at most `tiles` tiles of them.
+  auto tasksOf = [&](const LinearKernel &kernel, TileShape shape, int64_t tiles) {
+    Tile tile(b, kernel, target, shape, tiles);
     int64_t block = tile.rows * tile.tiles;
     int64_t across = llvm::divideCeil(tile.groupsInAll(), tile.groups);
-    return {b.mul(b.divCeil(rowCount, block), across),
-            [&b, &kernel, tile, rowCount, block, across](Value task) mutable {
-              b.setLoc(kernel.line);
-              Value first = b.mul(b.divFloor(task, across), block);
-              tile.emit(first, b.min(b.add(first, block), rowCount),
-                        b.mul(b.rem(task, across), tile.groups));
-            }};
+    if (tiles == 1)
+      return KernelBuilder::Tasks{
+          b.index(across), [&b, &kernel, tile, rowCount](Value task) mutable {
+            b.setLoc(kernel.line);
+            tile.emit(b.index(0), rowCount, b.mul(task, tile.groups));
+          }};
+    return KernelBuilder::Tasks{
+        b.mul(b.divCeil(rowCount, block), across),
+        [&b, &kernel, tile, rowCount, block, across](Value task) mutable {
+          b.setLoc(kernel.line);
+          Value first = b.mul(b.divFloor(task, across), block);
+          tile.emit(first, b.min(b.add(first, block), rowCount),
+                    b.mul(b.rem(task, across), tile.groups));
+        }};
   };
-
-  Value one = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount,
-                                    b.index(1));
+  // One row and a few read each weight once, one row four groups side by side, which
+  // share the broadcast of the input and keep streams of memory busy: of a gated
+  // layer two of each matrix. f64 has half as many lanes in a register.
+  int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
+  auto scaled = [&](TileShape shape) -> TileShape {
+    return {std::max<int64_t>(1, shape.rows / scale), shape.groups};
+  };
+  auto shapesOf = [&](const LinearKernel &kernel) -> ProductShapes {
+    if (kernel.isTiles && !kernel.rounded) {
+      TileShape shape = tilesShape(target, kernel.weights);
+      return {shape, shape};
+    }
+    return kernel.rounded ? target.integers : target.floats;
+  };
+  auto emit = [&](function_ref<TileShape(const LinearKernel &)> shapeOf,
+                  function_ref<int64_t(TileShape)> tiles, StringRef name) {
+    auto tasks = llvm::map_to_vector(kernels, [&](const LinearKernel &kernel) {
+      TileShape shape = shapeOf(kernel);
+      return tasksOf(kernel, shape, tiles(shape));
+    });
+    b.parallel("task", tasks, name);
+  };
+  auto one = [](TileShape) -> int64_t { return 1; };
+  int64_t few = kTaskRows;
+  for (const LinearKernel &kernel : kernels)
+    few = std::min(few, scaled(shapesOf(kernel).few).rows);
+  auto emitMany = [&] {
+    emit([&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
+         [](TileShape shape) { return kTaskRows / shape.rows; }, "tile");
+  };
   b.ifElse(
-      one,
-      [&] { b.parallel("task", llvm::map_to_vector(kernels, rowTasks), "row"); },
-      [&] { b.parallel("task", llvm::map_to_vector(kernels, tileTasks), "tile"); });
+      b.less(rowCount, b.index(2)),
+      [&] {
+        emit([](const LinearKernel &kernel) -> TileShape {
+          return {1, int64_t(4 / kernel.weights.size())};
+        }, one, "row");
+      },
+      [&] {
+        if (few == 1)
+          return emitMany();
+        b.ifElse(
+            b.less(rowCount, b.index(few + 1)),
+            [&] {
+              emit([&](const LinearKernel &kernel) {
+                return scaled(shapesOf(kernel).few);
+              }, one, "few");
+            },
+            emitMany);
+      });
 }

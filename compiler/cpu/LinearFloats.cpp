@@ -1,5 +1,6 @@
-// Products of rows as they are with matrices of any storage, whose elements are
-// widened to the arithmetic's type.
+// Products of rows as they are with matrices of any storage. Floats are widened to the
+// arithmetic's type where they are multiplied, which the multiply-adds hide; blocks
+// take longer, once for all tiles of a task.
 #include "compiler/cpu/LinearTile.h"
 
 using namespace mlir;
@@ -10,11 +11,8 @@ class FloatProduct : public Product {
 public:
   FloatProduct(KernelBuilder &b, const LinearKernel &kernel, const Matrix &like,
                int64_t groups)
-      : b(b), kernel(kernel), isShared(groups) {
-    Type element = cast<MemRefType>(like.view.getType()).getElementType();
-    lineBytes = kLanes * element.getIntOrFloatBitWidth() / 8;
-    isNarrow = lineBytes < 64;
-    if (groups && element != b.arithmetic)
+      : b(b), kernel(kernel), isBlocks(like.storage->quants.has_value()) {
+    if (groups && isBlocks)
       widened = b.named("widened", b.scratch({kProductBlock, groups, kLanes}));
   }
 
@@ -22,7 +20,6 @@ public:
     if (!widened)
       return;
     b.forLoop("k", block.begin, block.end, 1, [&](Value k) {
-      prefetch(block, k, 1);
       for (auto [g, group] : llvm::enumerate(block.groups))
         b.storeLanes(
             kernel.weights[block.matrices.front()].lanes(b, group, k), widened,
@@ -31,16 +28,15 @@ public:
   }
 
   SmallVector<Value> sum(const ProductBlock &block, ArrayRef<Value> rows,
-                         Value isFirst) override {
-    size_t groups = block.groups.size();
-    SmallVector<Value> zeros(block.matrices.size() * rows.size() * groups,
+                         const TileShare &share) override {
+    SmallVector<Value> zeros(block.matrices.size() * rows.size() *
+                                 block.groups.size(),
                              b.splat(0.0));
-    int64_t unroll = !isShared && kernel.inputs % kUnroll == 0 ? kUnroll : 1;
+    int64_t unroll = kernel.inputs % kUnroll == 0 ? kUnroll : 1;
     return b.forLoop(
         "k", block.begin, block.end, unroll, zeros,
         [&](Value first, ValueRange state) {
-          if (!isShared)
-            prefetch(block, first, unroll);
+          prefetch(block, first, unroll, rows.size() == 1, share);
           SmallVector<Value> next(state);
           for (int64_t i = 0; i != unroll; ++i)
             multiplyAdd(block, rows, i ? b.add(first, i) : first, next);
@@ -51,15 +47,20 @@ public:
 private:
   static constexpr int64_t kUnroll = 4;
 
-  // What is read once comes from memory, ahead of its use. The processor itself
-  // sees to streams of whole lines.
-  void prefetch(const ProductBlock &block, Value k, int64_t count) {
-    if (!isNarrow)
+  // The processor itself sees to one row's streams of whole lines. Blocks are read
+  // more slowly than memory brings them.
+  void prefetch(const ProductBlock &block, Value k, int64_t count, bool isRow,
+                const TileShare &share) {
+    if (isBlocks)
       return;
+    SmallVector<Stream> streams;
     for (size_t matrix : block.matrices)
       for (Value group : block.groups)
-        prefetchStream(b, kernel.weights[matrix].view, group, k, count,
-                       block.groups.size(), kStreamAhead / lineBytes);
+        streams.push_back({kernel.weights[matrix].view, group});
+    auto type = cast<MemRefType>(streams.front().view.getType());
+    if (!isRow || type.getElementTypeBitWidth() < 32)
+      prefetchStreams(b, streams, k, count, kProductBlock, block.groups.size(),
+                      isRow, share);
   }
 
   // Adds the products with input k.
@@ -85,11 +86,8 @@ private:
 
   KernelBuilder &b;
   const LinearKernel &kernel;
-  const bool isShared;
-  bool isNarrow; // an element has less than 32 bits
-  int64_t lineBytes;
-  // [kProductBlock][groups][16]: a block of inputs of what tiles share, widened
-  // once for all of them; or null.
+  const bool isBlocks;
+  // [kProductBlock][groups][16]: a block of inputs of what tiles share, or null.
   Value widened;
 };
 } // namespace

@@ -40,7 +40,7 @@ public:
 
   void prepare(const ProductBlock &block) override;
   SmallVector<Value> sum(const ProductBlock &block, ArrayRef<Value> rows,
-                         Value isFirst) override;
+                         const TileShare &share) override;
 
 private:
   // 16 outputs of a matrix, and where they stand in it.
@@ -71,8 +71,9 @@ private:
   // The quants of a word, as bytes without a sign, of the lanes of a part.
   Value unpack(const Group &group, Value sub, int64_t word, int64_t part,
                Value packed);
-  // Asks for what comes so many blocks behind `sub`.
-  void prefetch(ArrayRef<Group> groups, Value sub, int64_t blocks);
+  // Asks for what comes behind the 32 inputs `sub`.
+  void prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
+                const TileShare &share);
   // Calls `body` with words of a block, `from` to before `to`, in any order: the quants of the groups'
   // lanes as bytes without a sign, register by register. From the packed file, and
   // from where a block that several tiles share stands.
@@ -279,15 +280,18 @@ void IntegerProduct::prepare(const ProductBlock &block) {
   });
 }
 
-void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub,
-                              int64_t blocks) {
+void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
+                              const TileShare &share) {
   int64_t perPanel = storage.panel / kLanes;
-  int64_t panels = llvm::divideCeil(groups.back().index + 1, perPanel);
   int64_t bytes = layout.bytes / perBlock; // about, of 32 inputs
+  SmallVector<Stream> streams;
   for (const Group &group : groups)
     if (group.index % perPanel == 0)
-      prefetchStream(b, group.view, group.panel, b.mul(sub, bytes), bytes, panels,
-                     blocks * bytes);
+      streams.push_back({group.view, group.panel});
+  prefetchStreams(b, streams, b.mul(sub, bytes), bytes,
+                  kProductBlock / kBlock * bytes,
+                  llvm::divideCeil(groups.back().index + 1, perPanel), isRow,
+                  share);
 }
 
 //===----------------------------------------------------------------------===//
@@ -299,9 +303,14 @@ void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub,
 // 2 * 128 * 127, the row's bytes having taken the signs: these go to i32 one by one.
 //===----------------------------------------------------------------------===//
 
-// Minus the row's sum, times what was added to the quants so that none is below 0.
+// Minus the row's sum, times what was added to the quants so that none is below 0: a
+// power of two, or 0.
 Value IntegerProduct::zeroTimes(Value negatedSum) {
-  return arith::MulIOp::create(b, negatedSum, constant(words, quants.zero));
+  if (!quants.zero)
+    return constant(words, 0);
+  int64_t shift = llvm::Log2_64(RoundedRow::kSumScale / quants.zero);
+  return shift ? arith::ShRSIOp::create(b, negatedSum, constant(words, shift))
+               : negatedSum;
 }
 
 Value IntegerProduct::startSum(Value negatedSum) {
@@ -359,7 +368,8 @@ Value IntegerProduct::finishSum(Value sum, Value negatedSum) {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
-                                       ArrayRef<Value> rows, Value isFirst) {
+                                       ArrayRef<Value> rows,
+                                       const TileShare &share) {
   SmallVector<Group> groups = groupsOf(block); // [matrices][groups]
   int64_t perMatrix = block.groups.size();
   Value first = b.divFloor(block.begin, kBlock);
@@ -383,12 +393,7 @@ SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
 
   SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
   sums = b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
-    // While the first rows are multiplied, memory brings what comes next.
-    if (isShared)
-      b.ifThen(isFirst, [&] { prefetch(groups, sub, kProductBlock / kBlock); });
-    else
-      prefetch(groups, sub,
-               llvm::divideCeil(kStreamAhead, layout.bytes / perBlock));
+    prefetch(groups, sub, rows.size() == 1, share);
     SmallVector<Value> next(state);
     size_t perRow = groups.size() * parts;
     for (int64_t half = 0; half != parts32; ++half) {

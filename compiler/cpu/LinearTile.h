@@ -16,22 +16,26 @@ struct ProductBlock {
   mlir::Value begin, end;
 };
 
+// One of the tiles of rows that read a block after each other: each asks memory for a
+// share of what comes next, so that none waits for much at once. No count: one alone.
+struct TileShare {
+  mlir::Value tile, count;
+};
+
 class Product {
 public:
   virtual ~Product() = default;
   // Makes ready what the tiles of a task share.
-  virtual void prepare(const ProductBlock &block) = 0;
-  // The sums of these rows, from 0: [matrices][rows][groups] of 16 lanes. `isFirst`
-  // says whether they are the first that share the block.
+  virtual void prepare(const ProductBlock &block) {}
+  // The sums of these rows, from 0: [matrices][rows][groups] of 16 lanes.
   virtual llvm::SmallVector<mlir::Value> sum(const ProductBlock &block,
                                              llvm::ArrayRef<mlir::Value> rows,
-                                             mlir::Value isFirst) = 0;
+                                             const TileShare &share) = 0;
 };
 
 // Of the inputs as they are, as sums of bf16, and of the rounded ones, by matrices of
-// one storage.
-// `groups` groups of a matrix are shared by the tiles of a task; where it is 0, each
-// block is read once.
+// one storage. Of `groups` groups what is unpacked is kept for the tiles of a task;
+// where it is 0, each unpacks it anew.
 std::unique_ptr<Product> makeFloatProduct(KernelBuilder &b,
                                           const LinearKernel &kernel,
                                           const Matrix &like, int64_t groups);
@@ -47,17 +51,17 @@ std::unique_ptr<Product> makeIntegerProduct(KernelBuilder &b,
 // The tile of a product of the class tiles, whose sums fill the registers.
 TileShape tilesShape(const LinearTarget &target, llvm::ArrayRef<Matrix> weights);
 
-// `count` elements of the second axis of `view`, [panels][extent]..., are read at a
-// time, at `at` of `panel`: asks for those that come `distance` elements later, in
-// the panel itself or, at its end, in the one that is taken next, `streams` panels
-// on.
-void prefetchStream(KernelBuilder &b, mlir::Value view, mlir::Value panel,
-                    mlir::Value at, int64_t count, int64_t streams,
-                    int64_t distance);
-
-// Bytes ahead in a stream: far enough for memory to answer, near enough for the
-// first-level cache.
-inline constexpr int64_t kStreamAhead = 2048;
+// Panels of [panels][extent]... that are read side by side.
+struct Stream {
+  mlir::Value view, panel;
+};
+// `count` elements of the second axis are read at a time, now those at `at`, and a
+// block of inputs has `perBlock` of them: asks for what comes later in each panel or,
+// at its end, in the one that is taken next, `step` panels on. One row does little
+// else, and asks for what is near.
+void prefetchStreams(KernelBuilder &b, llvm::ArrayRef<Stream> streams,
+                     mlir::Value at, int64_t count, int64_t perBlock, int64_t step,
+                     bool isRow, const TileShare &share);
 
 } // namespace kvc
 

@@ -58,7 +58,7 @@ public:
 
   void prepare(const ProductBlock &block) override;
   SmallVector<Value> sum(const ProductBlock &block, ArrayRef<Value> rows,
-                         Value isFirst) override;
+                         const TileShare &share) override;
 
 private:
   // 16 numbers as bf16 that add up to them, the smallest first, each as an f32.
@@ -113,7 +113,6 @@ void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at
   auto store = [&](Value number, Value k, int64_t part, int64_t i) {
     b.storeLanes(number, weights, {at, k, b.index(part), b.index(i * kLanes)});
   };
-  int64_t lineBytes = 2 * kLanes; // of the narrow storages
   Value end = b.min(b.add(first, kDepth), kernel.inputs);
   b.forLoop("k", first, end, 1, [&](Value k) {
     int64_t i = 0;
@@ -121,8 +120,8 @@ void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at
       for (Value group : block.groups) {
         const Matrix &from = kernel.weights[matrix];
         if (weightParts < 3)
-          prefetchStream(b, from.view, group, k, 1, block.groups.size(),
-                         kStreamAhead / lineBytes);
+          prefetchStreams(b, Stream{from.view, group}, k, 1, kProductBlock,
+                          block.groups.size(), /*isRow=*/true, {});
         for (auto [part, number] :
              llvm::enumerate(split(from.lanes(b, group, k), weightParts)))
           store(number, b.sub(k, first), part, i);
@@ -222,7 +221,7 @@ void TilesProduct::multiplyAdd(int64_t firstRow, int64_t rows, int64_t first,
 }
 
 SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
-                                     ArrayRef<Value> rows, Value) {
+                                     ArrayRef<Value> rows, const TileShare &) {
   int64_t count = block.matrices.size() * block.groups.size();
   int64_t rowCount = rows.size();
   inputs = b.named("inputs", b.scratch({rowCount, kInputParts, kDepth}));

@@ -328,10 +328,21 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
             << weight.getStorage().panel << " from kvc-assign-packing";
         return signalPassFailure();
       }
-    LinearTarget target{vectorBits,
-                        byteDot,
-                        {tileRows, tileGroups},
-                        {integerTileRows, integerTileGroups}};
+    ProductShapes floats{{2, 2}, {6, 1}}, integers{{2, 2}, {4, 1}};
+    for (auto [given, shapes] : {std::pair<ArrayRef<int64_t>, ProductShapes *>{
+                                     floatShapes, &floats},
+                                 {integerShapes, &integers}}) {
+      if (given.empty())
+        continue;
+      if (given.size() != 4) {
+        module.emitError("expected 4 numbers for the shapes of a product, but got ")
+            << given.size();
+        return signalPassFailure();
+      }
+      *shapes = {{given[0], given[1]}, {given[2], given[3]}};
+    }
+    LinearTarget target{
+        vectorBits, byteDot, {tileRows, tileGroups}, floats, integers};
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))

@@ -65,8 +65,11 @@ void kvc::emitRoundRows(KernelBuilder &b, Value input, Value output) {
                                 ValueRange{n, block, b.index(at)});
       };
       store(asWord(scale), RoundedRow::Scale);
-      store(b.sub(word(0), sum), RoundedRow::NegatedSum);
-      store(b.sub(word(0), lowSum), RoundedRow::NegatedLowSum);
+      auto times = [&](Value sum) -> Value {
+        return arith::MulIOp::create(b, sum, word(-RoundedRow::kSumScale));
+      };
+      store(times(sum), RoundedRow::NegatedSum);
+      store(times(lowSum), RoundedRow::NegatedLowSum);
       store(asWord(arith::MulFOp::create(
                 b, scale, arith::SIToFPOp::create(b, b.arithmetic, sum))),
             RoundedRow::ScaledSum);

@@ -17,11 +17,11 @@ static llvm::Error invalidTarget(const llvm::Twine &message) {
   "avx512f avx512bw avx512cd avx512dq avx512vl " KVC_V3_FEATURES
 static const TargetDescription kLevels[] = {
     {"x86-64-v4-vnni", "x86-64-v4", "", "avx512_vnni " KVC_V4_FEATURES,
-     "+avx512vnni", {512, true, {14, 2}, {7, 2}}},
+     "+avx512vnni", {512, true, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
     {"x86-64-v4", "x86-64-v4", "", KVC_V4_FEATURES, "",
-     {512, false, {14, 2}, {10, 1}}},
+     {512, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 1}, {10, 1}}}},
     {"x86-64-v3", "x86-64-v3", "", KVC_V3_FEATURES, "",
-     {256, false, {6, 1}, {4, 1}}},
+     {256, false, {6, 1}, {{2, 2}, {6, 1}}, {{2, 2}, {4, 1}}}},
 };
 
 // "cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4"

@@ -15,18 +15,23 @@ struct TileShape {
   int64_t groups;
 };
 
+// Of a product: of few rows, at most as many as the tile has, which read each weight
+// once at the speed of memory, and of more.
+struct ProductShapes {
+  TileShape few, many;
+};
+
 // What products are written for.
 struct LinearTarget {
   int64_t vectorBits; // of a register
   bool hasByteDot;    // AVX-512 VNNI: vpdpbusd
-  // In f32, chosen so that the sums fill the registers but for the operands: 16
+  // Attention's, in f32, whose sums fill the registers but for the operands: 16
   // registers of 8 lanes hold 6x16 sums (12), 32 registers of 16 lanes hold 14x32
   // (28). Measured forms: docs/pipeline.md.
   TileShape tile;
-  // In bytes, whose integers stand beside the sums: 7x32 are 14 registers of each.
-  // Without dot products what takes a sign needs registers, too: 10x16 and 4x16
-  // were the fastest on a Zen 5.
-  TileShape integerTile;
+  // Of products of floats, which widen what they read, and of bytes, whose integers
+  // stand beside the sums.
+  ProductShapes floats, integers;
 };
 
 struct TargetDescription {

@@ -216,7 +216,7 @@ def check(folder, inputs, kind, numerics="fma"):
             expected = product(rows, matrix, tensors["bias"], float_sums if is_float else integer_sums)
     assert is_float and numerics == "fma" or np.isnan(expected[3]).all() and np.isfinite(np.delete(expected, 3, 0)).all()
     for level in levels(out):
-        for chunks in "1", str(TOKENS):
+        for chunks in "1", "2", "3", str(TOKENS):  # a row, a few and more
             logits = os.path.join(folder, "logits.npy")
             subprocess.run(["kvc-run", out, "--ids", ",".join(map(str, IDS)), "-n", "0", "--chunks", chunks,
                             "--cpu", level, "--logits", logits], check=True, stdout=subprocess.DEVNULL)

@@ -1,41 +1,36 @@
-"""register_tile.py ASM COUNT [vpdpbusd]: the innermost loop of a matrix product's
-register tile, which has COUNT multiply-adds, spills no sum: it stores nothing, and
-reads no vector of the stack. Of dot products of bytes, the block of COUNT of them
-stores nothing to the stack."""
+"""register_tile.py ASM COUNT [INSTRUCTION]: a block of a matrix product that has COUNT
+multiply-adds, or others that INSTRUCTION names, reads no vector of the stack: no sum is
+spilled. What ends a block of inputs isn't counted: it adds to totals on the stack."""
 
 import re
 import sys
 
 
 def blocks(lines):
-    """The instructions of each basic block, and whether it is a loop."""
-    label, block = None, []
+    """The instructions of each basic block."""
+    block = []
     for line in lines:
         line = line.split("#")[0].strip()
-        if match := re.match(r"([.\w]+):", line):
-            yield block, False
-            label, block = match.group(1), []
+        if re.match(r"([.\w]+):", line):
+            yield block
+            block = []
         elif line and not line.startswith("."):
             block.append(line)
             if line.startswith("j"):
-                yield block, line.split()[1] == label
-                label, block = None, []
+                yield block
+                block = []
 
 
 def main():
-    path, count, *dot = sys.argv[1:]
+    path, count, *name = sys.argv[1:]
+    name = name[0] if name else "vfmadd"
     with open(path) as file:
-        if dot:
-            found = [block for block, _ in blocks(file) if sum(dot[0] in i for i in block) == int(count)]
-            spill, what = r"^v.*, [^,]*\(%rsp\)$", "dot products"
-        else:
-            found = [block for block, is_loop in blocks(file)
-                     if is_loop and sum("vfmadd" in i for i in block) == int(count)]
-            spill, what = r"^v.*%rsp|, [^,]*\)$", "multiply-adds"
-    assert found, f"{path}: no {count} {what}"
+        found = [block for block in blocks(file)
+                 if sum(name in i for i in block) == int(count) and not any("vaddps" in i for i in block)]
+    assert found, f"{path}: no block of {count} {name}"
     for block in found:
-        assert not any(re.search(spill, i) for i in block), "\n".join(block)
-    print(f"{count} {what} in {max(map(len, found))} instructions, no sum spilled")
+        assert not any(re.match(r"v\S+\s+(\S+, )*-?\d*\(%rsp\), ", i) for i in block), "\n".join(block)
+    print(f"{count} {name} in {max(map(len, found))} instructions, no sum spilled")
 
 
 main()
