@@ -76,17 +76,22 @@ void PlanWorkspace::runOnOperation() {
     return signalPassFailure();
   number(function);
 
-  SmallVector<Buffer> planned;
-  int64_t total = 0;
-  SmallVector<memref::AllocOp> allocations;
-  function.walk([&](memref::AllocOp op) { allocations.push_back(op); });
-  for (memref::AllocOp op : allocations) {
+  SmallVector<Buffer> buffers;
+  function.walk([&](memref::AllocOp op) {
     MemRefType type = op.getType();
     int64_t bytes = type.getElementTypeBitWidth() / 8;
     for (int64_t size : type.getShape())
       bytes *= ShapedType::isDynamic(size) ? maxTokens : size;
-    Buffer buffer{op, bytes, numbers[op].first,
-                  lastUse(op.getMemref(), op->getBlock())};
+    buffers.push_back({op, bytes, numbers[op].first,
+                       lastUse(op.getMemref(), op->getBlock())});
+  });
+  // Large ones first, so that small ones leave no holes that these don't fit in.
+  llvm::stable_sort(buffers, [](const Buffer &a, const Buffer &b) {
+    return a.bytes > b.bytes;
+  });
+  SmallVector<Buffer> planned;
+  int64_t total = 0;
+  for (Buffer buffer : buffers) {
     // First fit: the lowest offset at which no living buffer stands.
     for (bool moved = true; moved;) {
       moved = false;

@@ -104,3 +104,31 @@ func.func @other(%n: index) {
 func.func @forward() {
   return
 }
+
+// -----
+
+// A large buffer stands in the place of a smaller one before it, and what lives
+// beside both stands behind the large one: 10 * (48 + 8) * 4 bytes.
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: kvc.workspace_bytes = 2240 : i64
+func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?xi64>, %lengths: memref<?xi64>, %tokens: memref<?xi32>, %sequences: memref<?xi32>, %outputs: memref<?xi64>, %logits: memref<?xf32>, %workspace: memref<?xi8>, %executor: !llvm.ptr) {
+  // CHECK: %c0 = arith.constant 0 : index
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %tokens, %c0 : memref<?xi32>
+  %zero = arith.constant 0.0 : f32
+  // CHECK: %[[AT:.*]] = arith.constant 0 : index
+  // CHECK: memref.view %{{.*}}[%[[AT]]][%{{.*}}] : memref<?xi8> to memref<?x16xf32>
+  %small = memref.alloc(%n) : memref<?x16xf32>
+  memref.store %zero, %small[%c0, %c0] : memref<?x16xf32>
+  // CHECK: %[[AT:.*]] = arith.constant 1920 : index
+  // CHECK: memref.view %{{.*}}[%[[AT]]][%{{.*}}] : memref<?xi8> to memref<?x8xf32>
+  %beside = memref.alloc(%n) : memref<?x8xf32>
+  %v = memref.load %small[%c0, %c0] : memref<?x16xf32>
+  memref.store %v, %beside[%c0, %c0] : memref<?x8xf32>
+  // CHECK: %[[AT:.*]] = arith.constant 0 : index
+  // CHECK: memref.view %{{.*}}[%[[AT]]][%{{.*}}] : memref<?xi8> to memref<?x48xf32>
+  %large = memref.alloc(%n) : memref<?x48xf32>
+  %w = memref.load %beside[%c0, %c0] : memref<?x8xf32>
+  memref.store %w, %large[%c0, %c0] : memref<?x48xf32>
+  return
+}
