@@ -262,11 +262,11 @@ void ModuleBuilder::buildLayer(int64_t window) {
   k = as("k_rotated").rotary(k, positions);
   Value v = as("v").linear(h, spec.value, spec.valueBias, layer);
   as("next");
-  Value next = AppendOp::create(b, cache, k, v, previous, layer, positions,
-                                sequences);
+  Value next = AppendOp::create(b, cache, k, v, previous, /*group=*/0, layer,
+                                positions, sequences);
   as("attended");
   Value attended =
-      AttendOp::create(b, q.getType(), q, next, layer, positions, sequences,
+      AttendOp::create(b, q.getType(), q, next, /*group=*/0, layer, positions, sequences,
                        b.getF64FloatAttr(spec.attentionScale),
                        window ? b.getI64IntegerAttr(window) : IntegerAttr());
   Value o = as("o").linear(attended, spec.output, spec.outputBias, layer);
@@ -488,11 +488,11 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   Attribute layout = ContiguousAttr::get(context);
   if (options.pagePositions)
     layout = PagedAttr::getChecked(complain, context, options.pagePositions);
+  Group group{spec.layers, spec.kvHeads, capacity, spec.headDim, spec.headDim,
+              typeOf(context, *cached), layout};
   CacheType cache;
   if (layout)
-    cache = CacheType::getChecked(complain, context, spec.layers, spec.kvHeads,
-                                  capacity, spec.headDim, spec.headDim,
-                                  typeOf(context, *cached), layout);
+    cache = CacheType::getChecked(complain, context, ArrayRef(group));
   if (!cache)
     return invalidOption("--cache: " + problem);
   OwningOpRef<ModuleOp> module =

@@ -185,7 +185,8 @@ LogicalResult Compilation::describe() {
   library.isTiles = isTiles(*module);
   module->walk([&](AttendOp attend) {
     auto queries = cast<RankedTensorType>(attend.getQueries().getType());
-    library.heads = queries.getDimSize(1) / library.cache.getKeyWidth();
+    library.heads = queries.getDimSize(1) / attend.getCacheGroup().keyWidth;
+    library.exact &= attend.getCacheGroup().keeps(attend.getWindow());
   });
   if (library.heads == 0)
     return forward.emitError()

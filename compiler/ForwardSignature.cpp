@@ -45,11 +45,12 @@ LogicalResult kvc::verifyForwardSignature(func::FuncOp forward) {
               "give logits (tensor<?xVxf32> or f64) and the cache, but got "
            << forward.getFunctionType();
   Type arithmetic = logitsTypeOf(forward).getElementType();
-  Type stored = cacheTypeOf(forward).getElementType();
-  if (stored.getIntOrFloatBitWidth() > arithmetic.getIntOrFloatBitWidth())
-    return forward.emitError()
-           << "expected a cache of numbers that are at most as wide as the logits, "
-           << arithmetic << ", but got " << stored;
+  for (const Group &group : cacheTypeOf(forward).getGroups())
+    if (group.elementType.getIntOrFloatBitWidth() >
+        arithmetic.getIntOrFloatBitWidth())
+      return forward.emitError()
+             << "expected a cache of numbers that are at most as wide as the logits, "
+             << arithmetic << ", but got " << group.elementType;
   if (isTiles(forward) && !arithmetic.isF32())
     return forward.emitError()
            << "expected arithmetic in f32 for numerics of the class tiles, but got "

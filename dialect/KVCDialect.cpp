@@ -112,65 +112,128 @@ void KVCDialect::initialize() {
       getContext());
 }
 
-LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                int64_t layers, int64_t kvHeads,
-                                int64_t capacity, int64_t keyWidth,
-                                int64_t valueWidth, Type elementType,
-                                Attribute layout) {
+//===----------------------------------------------------------------------===//
+// Cache
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseGroup(AsmParser &parser, Group &group) {
+  return failure(
+      parser.parseKeyword("layers") || parser.parseInteger(group.layers) ||
+      parser.parseComma() || parser.parseKeyword("kv_heads") ||
+      parser.parseInteger(group.kvHeads) || parser.parseComma() ||
+      parser.parseKeyword("capacity") || parser.parseInteger(group.capacity) ||
+      parser.parseComma() || parser.parseKeyword("key") ||
+      parser.parseInteger(group.keyWidth) || parser.parseComma() ||
+      parser.parseKeyword("value") || parser.parseInteger(group.valueWidth) ||
+      parser.parseComma() || parser.parseType(group.elementType) ||
+      parser.parseComma() || parser.parseAttribute(group.layout));
+}
+
+Type CacheType::parse(AsmParser &parser) {
+  SmallVector<Group> groups;
+  auto parseOne = [&]() -> ParseResult {
+    return parseGroup(parser, groups.emplace_back());
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseOne))
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), groups);
+}
+
+void CacheType::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getGroups(), printer, [&](const Group &group) {
+    printer << "layers " << group.layers << ", kv_heads " << group.kvHeads
+            << ", capacity " << group.capacity << ", key " << group.keyWidth
+            << ", value " << group.valueWidth << ", " << group.elementType << ", "
+            << group.layout;
+  });
+  printer << ">";
+}
+
+static LogicalResult verifyGroup(function_ref<InFlightDiagnostic()> emitError,
+                                 const Group &group) {
   // C1: positive sizes.
-  for (auto [name, size] : {std::pair{"number of layers", layers},
-                            {"number of KV heads", kvHeads},
-                            {"capacity", capacity},
-                            {"key width", keyWidth},
-                            {"value width", valueWidth}})
+  for (auto [name, size] : {std::pair{"number of layers", group.layers},
+                            {"number of KV heads", group.kvHeads},
+                            {"capacity", group.capacity},
+                            {"key width", group.keyWidth},
+                            {"value width", group.valueWidth}})
     if (size <= 0)
       return emitError() << "expected the " << name
                          << " of a cache to be positive, but got " << size;
   // C2: element type.
-  if (!elementType.isF64() && !elementType.isF32() && !elementType.isF16() &&
-      !elementType.isBF16())
+  Type element = group.elementType;
+  if (!element.isF64() && !element.isF32() && !element.isF16() && !element.isBF16())
     return emitError()
            << "expected the element type of a cache to be f64, f32, f16 or "
               "bf16, but got "
-           << elementType;
+           << element;
   // C4: sizes in 64 bits, with room for rounding the capacity up.
-  int64_t bytes = elementType.getIntOrFloatBitWidth() / 8, width = 0;
-  bool overflow = llvm::AddOverflow(keyWidth, valueWidth, width);
-  for (int64_t factor : {layers, kvHeads, width, capacity})
+  int64_t bytes = group.getElementBytes(), width = 0;
+  bool overflow = llvm::AddOverflow(group.keyWidth, group.valueWidth, width);
+  for (int64_t factor : {group.layers, group.kvHeads, width, group.capacity})
     overflow |= llvm::MulOverflow(bytes, factor, bytes);
   if (overflow || bytes > kMaxBytes)
     return emitError() << "expected a sequence of a cache to have at most 2^56 "
                           "bytes, but the product of layers, KV heads, widths, "
                           "capacity and element size is larger";
   // C3: layout.
-  if (!isa<LayoutAttrInterface>(layout))
+  if (!isa<LayoutAttrInterface>(group.layout))
     return emitError() << "expected the layout of a cache to be a layout "
                           "attribute such as #kvc.contiguous, but got "
-                       << layout;
+                       << group.layout;
   // C5: the same for a page, which may hold more than a sequence can have.
-  int64_t page = cast<LayoutAttrInterface>(layout).getPositionsPerPage(capacity);
-  if (llvm::MulOverflow(bytes / capacity, page, bytes) || bytes > kMaxBytes)
+  int64_t page = group.getPositionsPerPage();
+  if (llvm::MulOverflow(bytes / group.capacity, page, bytes) || bytes > kMaxBytes)
     return emitError() << "expected a page of a cache to have at most 2^56 "
                           "bytes, but its "
                        << page << " positions have more";
   return success();
 }
 
-LayoutAttrInterface CacheType::getLayoutInterface() const {
-  return cast<LayoutAttrInterface>(getLayout());
+LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<Group> groups) {
+  // C6: groups.
+  if (groups.empty())
+    return emitError() << "expected a cache to have a group of layers, but got none";
+  for (const Group &group : groups) {
+    if (failed(verifyGroup(emitError, group)))
+      return failure();
+    // C6: of one capacity.
+    if (group.capacity != groups.front().capacity)
+      return emitError() << "expected the groups of a cache to have one capacity ("
+                         << groups.front().capacity << "), but got "
+                         << group.capacity;
+  }
+  return success();
+}
+
+int64_t CacheType::getCapacity() const { return getGroups().front().capacity; }
+
+int64_t CacheType::getLayers() const {
+  int64_t layers = 0;
+  for (const Group &group : getGroups())
+    layers += group.layers;
+  return layers;
 }
 
 int64_t CacheType::getBytesPerPosition() const {
-  return getLayers() * getKvHeads() * (getKeyWidth() + getValueWidth()) *
-         (getElementType().getIntOrFloatBitWidth() / 8);
+  int64_t bytes = 0;
+  for (const Group &group : getGroups())
+    bytes += group.getBytesPerPosition();
+  return bytes;
+}
+
+int64_t CacheType::getFirstPage(int64_t group) const {
+  int64_t pages = 0;
+  for (const Group &before : getGroups().take_front(group))
+    pages += before.getPagesPerSequence();
+  return pages;
 }
 
 int64_t CacheType::getPagesPerSequence() const {
-  return llvm::divideCeil(getCapacity(), getPositionsPerPage());
-}
-
-int64_t CacheType::getPositionsPerPage() const {
-  return getLayoutInterface().getPositionsPerPage(getCapacity());
+  return getFirstPage(getGroups().size());
 }
 
 LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -13,48 +13,92 @@ include "mlir/IR/OpBase.td"
 def KVC_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
   let cppNamespace = "::kvc";
   let description = [{
-    The memory of a cache is a pool of pages. A page holds a fixed number of
-    consecutive positions of one sequence, for every layer and KV head, keys
-    first and then values. A sequence owns a list of pages; position p is the
-    p mod positionsPerPage-th of page p / positionsPerPage.
+    How the keys and values of a group of layers stand in memory. The memory of a
+    group is a pool of pages, of which a sequence has a number. A page holds a fixed
+    number of consecutive positions of one sequence, for every layer and KV head of
+    the group. Position p is the p mod positionsPerPage-th of the sequence's page
+    p / positionsPerPage mod pagesPerSequence: where these pages are fewer than the
+    capacity needs, a position is written over an older one.
 
-    What every layout promises to the code that reads it:
-    - positionsPerPage is a multiple of 16 (`kLanes`);
-    - the keys 16g to 16g+15 of a page stand with their elements interleaved:
-      element e of all 16 is contiguous, so that scores need no horizontal add;
-    - the elements of one value are contiguous.
+    Numbers and arrays are what the runtime is told (kvc_group in
+    runtime/include/kvc/abi.h), and all that it knows; the code that reads and writes
+    numbers is emitted here, and all that attention and append know. What a layout
+    doesn't say itself is so:
+
+    - keys are `[layers * kv_heads, positions / 16, key, 16]` of the group's element
+      type: the elements of 16 keys (`kLanes`) stand interleaved, so that scores need
+      no horizontal add;
+    - behind them are the values, `[layers * kv_heads, positions, value]`;
+    - a sequence has as many pages as its capacity needs, and keeps all positions.
+
+    A layout that stores numbers in another way says which arrays these are, and
+    emits how numbers of the group's element type are read from and written to them.
   }];
   let methods = [
+    InterfaceMethod<"Positions that one page holds; a multiple of 16.",
+      "int64_t", "getPositionsPerPage", (ins "const ::kvc::Group &":$group)>,
+    InterfaceMethod<"Pages that a sequence has at most.",
+      "int64_t", "getPagesPerSequence", (ins "const ::kvc::Group &":$group), "", [{
+        return ::llvm::divideCeil(group.capacity,
+                                  $_attr.getPositionsPerPage(group));
+      }]>,
     InterfaceMethod<[{
-        Positions that one page holds, where a sequence has `capacity` of them
-        at most; a multiple of 16.
+        How many positions, the last ones up to its own, a token is sure to find,
+        whatever was appended with it in a slice of at most positionsPerPage *
+        pagesPerSequence - window + 1 tokens; 0: all.
       }],
-      "int64_t", "getPositionsPerPage", (ins "int64_t":$capacity)>,
-    InterfaceMethod<"Bytes of one page, padding included.",
-      "int64_t", "getPageBytes", (ins "::kvc::CacheType":$cache)>,
-    InterfaceMethod<"Bytes of one page that can hold no position of the cache.",
-      "int64_t", "getPagePadding", (ins "::kvc::CacheType":$cache)>,
+      "int64_t", "getWindow", (ins "const ::kvc::Group &":$group), "", "return 0;">,
+    InterfaceMethod<"The arrays of a page, behind each other.",
+      "::llvm::SmallVector<::kvc::Section>", "getSections",
+      (ins "const ::kvc::Group &":$group), "",
+      "return ::kvc::sectionsOf(group);">,
     InterfaceMethod<[{
-        The index, in elements from the page's start, of element `element` of
-        the key of the page's position `inPage` (from 0) for `layer` and `head`.
-        All are of index type.
+        Element `element` (of type index) of `count` keys from the cell on, in the
+        group's element type: a vector of 16, of a cell at a multiple of 16, or a
+        number.
       }],
-      "::mlir::Value", "emitKeyIndex",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
-           "::kvc::CacheType":$cache, "::mlir::Value":$layer,
-           "::mlir::Value":$head, "::mlir::Value":$inPage,
-           "::mlir::Value":$element)>,
-    InterfaceMethod<"The same for a value.",
-      "::mlir::Value", "emitValueIndex",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
-           "::kvc::CacheType":$cache, "::mlir::Value":$layer,
-           "::mlir::Value":$head, "::mlir::Value":$inPage,
-           "::mlir::Value":$element)>,
+      "::mlir::Value", "emitLoadKeys",
+      (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+           "const ::kvc::Group &":$group, "const ::kvc::CacheCell &":$cell,
+           "::mlir::Value":$element, "int64_t":$count), "",
+      "return ::kvc::loadKeys(b, loc, group, cell, element, count);">,
     InterfaceMethod<[{
-        Whether the layout keeps every position, so that attention over it is
-        attention over the full prefix.
+        `count` elements of the cell's value from `element` on: a vector of at most
+        16, or a number.
       }],
-      "bool", "isExact", (ins)>
+      "::mlir::Value", "emitLoadValue",
+      (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+           "const ::kvc::Group &":$group, "const ::kvc::CacheCell &":$cell,
+           "::mlir::Value":$element, "int64_t":$count), "",
+      "return ::kvc::loadValue(b, loc, group, cell, element, count);">,
+    InterfaceMethod<[{
+        Stores the cell's key, whose elements are `numbers(element, 1)`, of the
+        group's element type.
+      }],
+      "void", "emitStoreKey",
+      (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+           "const ::kvc::Group &":$group, "const ::kvc::CacheCell &":$cell,
+           "::kvc::NumbersOf":$numbers), "",
+      "::kvc::storeKey(b, loc, group, cell, numbers);">,
+    InterfaceMethod<[{
+        Stores the cell's value, whose elements are `numbers(element, count)`: vectors
+        of at most `most` elements, and numbers.
+      }],
+      "void", "emitStoreValue",
+      (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+           "const ::kvc::Group &":$group, "const ::kvc::CacheCell &":$cell,
+           "::kvc::NumbersOf":$numbers, "int64_t":$most), "",
+      "::kvc::storeValue(b, loc, group, cell, numbers, most);">,
+    InterfaceMethod<[{
+        Asks the memory for `count` of the numbers that the keys (or the values) of
+        the cell and those behind it have, from the `number`-th on in the order in
+        which they stand, without waiting. They may lie outside of the page.
+      }],
+      "void", "emitPrefetch",
+      (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+           "const ::kvc::Group &":$group, "const ::kvc::CacheCell &":$cell,
+           "bool":$keys, "::mlir::Value":$number, "int64_t":$count), "",
+      "::kvc::prefetch(b, loc, group, cell, keys, number, count);">
   ];
 }
 

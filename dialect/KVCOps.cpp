@@ -462,16 +462,27 @@ LogicalResult PositionsOp::verify() {
   return checkRowCount(*this, {getSequences(), getPositions()});
 }
 
+static LogicalResult checkGroup(Operation *op, CacheType cache, int64_t group) {
+  if (group < int64_t(cache.getGroups().size()))
+    return success();
+  return op->emitOpError() << "expected a group of the cache (0 to "
+                           << cache.getGroups().size() - 1 << "), but got "
+                           << group;
+}
+
 LogicalResult AppendOp::verify() {
-  CacheType cache = getCache().getType();
+  // C4: the group.
+  if (failed(checkGroup(*this, getCache().getType(), getGroup())))
+    return failure();
+  const Group &group = getCacheGroup();
   // C1: keys.
-  int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
+  int64_t keys = group.kvHeads * group.keyWidth;
   if (widthOf(getKeys()) != keys)
     return emitOpError() << "expected the keys' width to be " << keys
                          << " (KV heads times key width of the cache), but got "
                          << widthOf(getKeys());
   // C2: values.
-  int64_t values = cache.getKvHeads() * cache.getValueWidth();
+  int64_t values = group.kvHeads * group.valueWidth;
   if (widthOf(getValues()) != values)
     return emitOpError()
            << "expected the values' width to be " << values
@@ -482,20 +493,22 @@ LogicalResult AppendOp::verify() {
 }
 
 LogicalResult AttendOp::verify() {
-  CacheType cache = getCache().getType();
+  // C6: the group.
+  if (failed(checkGroup(*this, getCache().getType(), getGroup())))
+    return failure();
+  const Group &group = getCacheGroup();
   // C1: whole groups of query heads.
-  int64_t keys = cache.getKvHeads() * cache.getKeyWidth();
+  int64_t keys = group.kvHeads * group.keyWidth;
   if (widthOf(getQueries()) % keys != 0)
     return emitOpError() << "expected the queries' width to be a multiple of "
                          << keys
                          << " (KV heads times key width of the cache), but got "
                          << widthOf(getQueries());
   // C2: the result has the queries' type.
-  if (cache.getKeyWidth() != cache.getValueWidth())
+  if (group.keyWidth != group.valueWidth)
     return emitOpError() << "expected the key and value widths of the cache to "
                             "be equal, but got "
-                         << cache.getKeyWidth() << " and "
-                         << cache.getValueWidth();
+                         << group.keyWidth << " and " << group.valueWidth;
   // C3: rows.
   return checkRowCount(*this, {getQueries(), getPositions(), getSequences()});
 }

@@ -494,6 +494,16 @@ def KVC_PositionsOp : KVC_Op<"positions", [Pure]> {
   let hasVerifier = 1;
 }
 
+// Of the cache's groups of layers, by its place in the type.
+def KVC_GroupNumber
+    : ConfinedAttr<DefaultValuedAttr<I64Attr, "0">, [IntNonNegative]>;
+// The group of an op that names one.
+defvar KVC_OfGroup = [{
+    const ::kvc::Group &getCacheGroup() {
+      return getCache().getType().getGroups()[getGroup()];
+    }
+  }];
+
 // Ops that take a cache and give the next one.
 class KVC_CacheUpdateOp<string mnemonic, list<Trait> traits = []>
     : KVC_Op<mnemonic, !listconcat([Pure, KVC_CacheUpdate,
@@ -502,31 +512,33 @@ class KVC_CacheUpdateOp<string mnemonic, list<Trait> traits = []>
 def KVC_AppendOp : KVC_CacheUpdateOp<"append", [KVC_Positioned]> {
   let summary = "writes the keys and values of a step into one layer";
   let description = [{
-    Stores keys[n] and values[n] as `layer`'s key and value of
-    `sequences[n]` at `positions[n]`, converted to the cache's element type
+    Stores keys[n] and values[n] as the key and value of `layer` of the cache's
+    `group` (0 where none is named) of `sequences[n]` at `positions[n]`, converted to the cache's element type
     (f64 through f32 where that is narrower), each NaN as one and the same. Lengths change by `kvc.advance`
     only, after every layer has appended.
 
     Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`, in place.
-    - C1: the keys' width is KV heads times key width of the cache.
-    - C2: the values' width is KV heads times value width of the cache.
+    - C1: the keys' width is KV heads times key width of the group.
+    - C2: the values' width is KV heads times value width of the group.
     - C3: keys, values, positions and sequences have one number of rows.
+    - C4: the cache has the group.
 
     ```mlir
     %next = kvc.append %k, %v to %cache layer %layer at %positions of %sequences : tensor<?x24xf64>, tensor<?x24xf64>, !cache, tensor<?xi64>, tensor<?xi32>
     ```
   }];
   let arguments = (ins KVC_Rows:$keys, KVC_Rows:$values, KVC_CacheType:$cache,
-                       Index:$layer, KVC_Positions:$positions,
+                       KVC_GroupNumber:$group, Index:$layer, KVC_Positions:$positions,
                        KVC_Sequences:$sequences);
   let results = (outs KVC_CacheType:$result);
   let assemblyFormat = [{
-    $keys `,` $values `to` $cache `layer` $layer `at` $positions `of` $sequences
+    $keys `,` $values `to` $cache (`group` $group^)? `layer` $layer `at` $positions `of` $sequences
     attr-dict `:` type($keys) `,` type($values) `,` type($cache) `,`
     type($positions) `,` type($sequences)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = KVC_OfGroup;
 }
 
 def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queries", "result"]>]> {
@@ -534,8 +546,8 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
   let description = [{
     For each token n and query head h, with g the KV head of h:
     `result[n, h] = sum_p softmax_p(scale * queries[n, h] . key[p]) * value[p]`
-    over the positions p <= positions[n] of `sequences[n]` in `layer`'s KV head
-    g. A query sees a key iff its position is not later than the query's; with a
+    over the positions p <= positions[n] of `sequences[n]` in KV head g of `layer` of
+    the cache's `group` (0 where none is named). A query sees a key iff its position is not later than the query's; with a
     `window` w the last w of these alone, positions[n] - w < p <= positions[n].
     One that sees none, at a position below 0, gives zeros.
 
@@ -544,27 +556,30 @@ def KVC_AttendOp : KVC_Op<"attend", [Pure, KVC_Positioned, AllTypesMatch<["queri
 
     Created by BuildModule; lowered by `kvc-lower-to-linalg` and
     `kvc-lower-to-kernels`. Reads the cache.
-    - C1: the queries' width is a multiple of KV heads times key width.
-    - C2: key and value widths of the cache are equal.
+    - C1: the queries' width is a multiple of KV heads times key width of the group.
+    - C2: key and value widths of the group are equal.
     - C3: queries, positions and sequences have one number of rows.
     - C4: the scale is above 0 and finite, also in f32.
     - C5: a window is above 0.
+    - C6: the cache has the group.
 
     ```mlir
     %a = kvc.attend %q to %cache layer %layer at %positions of %sequences scale 0.125 window 512 : tensor<?x576xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     ```
   }];
-  let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache, Index:$layer,
+  let arguments = (ins KVC_Rows:$queries, KVC_CacheType:$cache,
+                       KVC_GroupNumber:$group, Index:$layer,
                        KVC_Positions:$positions, KVC_Sequences:$sequences,
                        KVC_PositiveAttr:$scale,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
-    $queries `to` $cache `layer` $layer `at` $positions `of` $sequences
+    $queries `to` $cache (`group` $group^)? `layer` $layer `at` $positions `of` $sequences
     `scale` $scale (`window` $window^)? attr-dict `:` type($queries) `,` type($cache) `,`
     type($positions) `,` type($sequences)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = KVC_OfGroup;
 }
 
 def KVC_AdvanceOp : KVC_CacheUpdateOp<"advance"> {

@@ -12,38 +12,44 @@ def KVC_CacheType : TypeDef<KVC_Dialect, "Cache"> {
   let summary = "the keys and values of every layer for a set of sequences";
   let description = [{
     The state of a decoder: for each sequence a length, and for each layer and
-    KV head the keys and values of its first `length` positions.
+    KV head the keys and values of its first `length` positions, or of the last of
+    these that the layout keeps.
 
-    `capacity` is the number of positions that one sequence can hold at most; it
-    is no length. `element` is the type of the cached numbers: f64, f32, f16 or
-    bf16. `layout` implements `LayoutAttrInterface`.
+    A cache is one group of layers or several, each with its own geometry, element
+    type and layout; layers are numbered within their group, and a group by its place
+    in the list. `capacity` is the number of positions that one sequence can hold at
+    most, the same in all groups; it is no length. The element type is that of the
+    cached numbers: f64, f32, f16 or bf16. The layout implements
+    `LayoutAttrInterface`.
 
     ```mlir
     !kvc.cache<layers 30, kv_heads 3, capacity 2048, key 64, value 64, f32, #kvc.contiguous>
     ```
+    ```mlir
+    !kvc.cache<layers 5, kv_heads 1, capacity 2048, key 64, value 64, f16, #kvc.ring<512, 128>,
+               layers 1, kv_heads 1, capacity 2048, key 64, value 64, f16, #kvc.paged<16>>
+    ```
+    Of each group:
     - C1: layers, KV heads, capacity and widths are positive.
     - C2: the element type is f64, f32, f16 or bf16.
     - C3: the layout implements the layout interface.
     - C4: the keys and values of one sequence take at most 2^56 bytes.
     - C5: a page takes at most 2^56 bytes.
+
+    Of all of them:
+    - C6: there is one at least, and they have one capacity.
   }];
-  let parameters = (ins "int64_t":$layers, "int64_t":$kvHeads,
-                        "int64_t":$capacity, "int64_t":$keyWidth,
-                        "int64_t":$valueWidth, "::mlir::Type":$elementType,
-                        "::mlir::Attribute":$layout);
-  let assemblyFormat = [{
-    `<` `layers` $layers `,` `kv_heads` $kvHeads `,` `capacity` $capacity `,`
-    `key` $keyWidth `,` `value` $valueWidth `,` $elementType `,` $layout `>`
-  }];
+  let parameters = (ins ArrayRefParameter<"::kvc::Group">:$groups);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    ::kvc::LayoutAttrInterface getLayoutInterface() const;
-    // Bytes of the keys and values of one position in all layers:
-    // layers * kv_heads * (key + value) * element.
+    int64_t getCapacity() const;
+    // Of all groups.
+    int64_t getLayers() const;
     int64_t getBytesPerPosition() const;
-    int64_t getPositionsPerPage() const;
-    // Pages that a sequence at capacity needs.
     int64_t getPagesPerSequence() const;
+    // Where the pages of a group begin among those of a sequence.
+    int64_t getFirstPage(int64_t group) const;
   }];
 }
 
@@ -65,11 +71,31 @@ def KVC_PagedAttr : AttrDef<KVC_Dialect, "Paged",
   let description = [{
     `#kvc.paged<16>`: keys `[layers, kv_heads, positions/16, key, 16]`, then
     values `[layers, kv_heads, positions, value]`, for each page of `positions`
-    positions. A sequence needs as many pages as hold its length.
+    positions. A sequence holds as many pages as its length needs.
     - C1: the number of positions is a positive multiple of 16.
   }];
   let parameters = (ins "int64_t":$positions);
   let assemblyFormat = "`<` $positions `>`";
+  let genVerifyDecl = 1;
+}
+
+def KVC_RingAttr : AttrDef<KVC_Dialect, "Ring",
+    [DeclareAttrInterfaceMethods<KVC_LayoutAttrInterface,
+        ["getPagesPerSequence", "getWindow"]>]> {
+  let mnemonic = "ring";
+  let summary = "a sequence is pages of its last positions, written round and round";
+  let description = [{
+    `#kvc.ring<512, 128>` keeps `window` positions for each token, its own among
+    them, in slices of at least `slice` tokens: pages of 16 positions, as those of
+    `#kvc.paged<16>`, which hold `window + slice - 1` positions and what rounding
+    adds, and no more than the capacity needs. Page 0 follows the last one.
+
+    Attention with a window as large or smaller finds every position that it sees,
+    and has the bits of any other layout.
+    - C1: window and slice are above 0, and their sum at most 2^56.
+  }];
+  let parameters = (ins "int64_t":$window, "int64_t":$slice);
+  let assemblyFormat = "`<` $window `,` $slice `>`";
   let genVerifyDecl = 1;
 }
 

@@ -4,34 +4,33 @@
 using namespace mlir;
 using namespace kvc;
 
-void kvc::emitAppend(KernelBuilder &b, const CacheBuffers &cache, Value keys,
+void kvc::emitAppend(KernelBuilder &b, const GroupBuffers &cache, Value keys,
                      Value values, Value layer, Value positions,
                      Value sequences) {
-  LayoutAttrInterface layout = cache.type.getLayoutInterface();
-  int64_t keyWidth = cache.type.getKeyWidth();
-  int64_t valueWidth = cache.type.getValueWidth();
+  const Group &group = cache.group;
   b.parallel("n", b.rowsOf(keys), [&](Value n) {
     Value position =
         b.named("position", b.toIndex(memref::LoadOp::create(b, positions, n)));
     Value sequence =
         b.named("sequence", b.toIndex(memref::LoadOp::create(b, sequences, n)));
-    Value page = cache.page(b, sequence, position);
-    Value inPage = cache.inPage(b, position);
-    b.forLoop("head", b.index(0), b.index(cache.type.getKvHeads()), 1, [&](Value head) {
-      // A key is a lane of its group of 16.
-      b.forLoop("e", b.index(0), b.index(keyWidth), 1, [&](Value e) {
-        Value to = layout.emitKeyIndex(b, b.getLoc(), cache.type, layer, head,
-                                       inPage, e);
-        Value from = b.add(b.mul(head, keyWidth), e);
-        b.storeScalar(b.oneNaN(b.loadScalar(keys, {n, from})), page, to);
-      });
-      b.forEachRun(valueWidth, [&](Value e, int64_t count) {
-        Value to = layout.emitValueIndex(b, b.getLoc(), cache.type, layer, head,
-                                         inPage, e);
-        Value from = b.add(b.mul(head, valueWidth), e);
-        b.storeLanes(b.oneNaN(b.loadLanes(values, {n, from}, count)), page, to,
-                     count);
-      });
+    CacheCell cell = cache.cell(b, sequence, position, Value());
+    b.forLoop("head", b.index(0), b.index(group.kvHeads), 1, [&](Value head) {
+      cell.row = cache.row(b, layer, head);
+      // Of a head's numbers in `rows`, which are stored as one NaN where they are one.
+      auto of = [&](Value rows, int64_t width) {
+        return [&, rows, width](Value e, int64_t count) -> Value {
+          SmallVector<Value> from{n, b.add(b.mul(head, width), e)};
+          Value x = count == 1 ? b.loadScalar(rows, from)
+                               : Value(vector::LoadOp::create(
+                                     b, VectorType::get({count}, b.arithmetic), rows,
+                                     from));
+          return b.convert(b.oneNaN(x), group.elementType);
+        };
+      };
+      cache.layout.emitStoreKey(b, b.getLoc(), group, cell,
+                                of(keys, group.keyWidth));
+      cache.layout.emitStoreValue(b, b.getLoc(), group, cell,
+                                  of(values, group.valueWidth), kLanes);
     });
   });
 }

@@ -36,17 +36,16 @@ using Sums = Value;
 
 class Attention {
 public:
-  Attention(KernelBuilder &b, const CacheBuffers &cache, Value queries,
+  Attention(KernelBuilder &b, const GroupBuffers &cache, Value queries,
             Value layer, Value positions, Value sequences, double scale,
             std::optional<int64_t> window, Value output, TileShape shape)
-      : b(b), cache(cache), layout(cache.type.getLayoutInterface()),
-        queries(queries), layer(layer), positions(positions),
+      : b(b), cache(cache), queries(queries), layer(layer), positions(positions),
         sequences(sequences), output(output), scale(scale), window(window),
-        width(cache.type.getKeyWidth()), padded(llvm::alignTo(width, kLanes)),
-        kvHeads(cache.type.getKvHeads()),
+        width(cache.group.keyWidth), padded(llvm::alignTo(width, kLanes)),
+        kvHeads(cache.group.kvHeads),
         group(b.widthOf(queries) / width / kvHeads),
         mostParts(std::min<int64_t>(
-            kParts, llvm::divideCeil(cache.type.getCapacity(), kSplit))),
+            kParts, llvm::divideCeil(cache.group.capacity, kSplit))),
         lowest(-std::numeric_limits<double>::infinity()) {
     int64_t wide = b.arithmetic.getIntOrFloatBitWidth() / 32;
     tile = {std::max<int64_t>(1, shape.rows / wide), shape.groups};
@@ -96,15 +95,23 @@ private:
     return b.add(b.mul(kvHead, group), member);
   }
 
-  // Asks for the lines of `count` elements that stand a tile behind `at`. For a tile
+  // Element `e` of 16 keys, and a run of elements of a value, of the tile's cells.
+  Value keysAt(const CacheCell &cell, Value e) {
+    return b.loadLanes(kLanes, [&](int64_t, int64_t size) {
+      return cache.layout.emitLoadKeys(b, b.getLoc(), cache.group, cell, e, size);
+    });
+  }
+  Value valueAt(const CacheCell &cell, Value e, int64_t count) {
+    return b.loadLanes(count, [&](int64_t offset, int64_t size) {
+      return cache.layout.emitLoadValue(b, b.getLoc(), cache.group, cell,
+                                        b.add(e, offset), size);
+    });
+  }
+  // Asks for `count` numbers that stand a tile behind `cell`. For a tile
   // that one token reads: more need it for longer than it takes to come.
-  void prefetch(Value page, Value at, int64_t count) {
-    constexpr int64_t kLine = 64; // bytes
-    int64_t bytes = cache.type.getElementType().getIntOrFloatBitWidth() / 8;
-    for (int64_t e = 0; e < count; e += kLine / bytes)
-      memref::PrefetchOp::create(b, page, b.add(at, kTile * width + e),
-                                 /*isWrite=*/false, /*localityHint=*/3,
-                                 /*isDataCache=*/true);
+  void prefetch(CacheCell cell, bool keys, Value number, int64_t count) {
+    cell.inPage = b.add(cell.inPage, kTile);
+    cache.layout.emitPrefetch(b, b.getLoc(), cache.group, cell, keys, number, count);
   }
 
   // Calls `body(row, rows)` for the rows from `first` on, in tiles: those of the
@@ -130,8 +137,7 @@ private:
   void emitJoins(Value firstToken, Value endToken, Value from, Value to);
 
   KernelBuilder &b;
-  const CacheBuffers &cache;
-  LayoutAttrInterface layout;
+  const GroupBuffers &cache;
   Value queries, layer, positions, sequences, output; // rows: [N, heads * width]
   double scale;
   std::optional<int64_t> window;
@@ -148,6 +154,7 @@ private:
 
   // Of the task at hand.
   Value sequence, kvHead, last; // last: the run's last position
+  Value cacheRow; // of the layer and KV head
   Value asking; // [rows, width], scaled
   Value scores; // [rows, 64], then the weights
   Value peaks;  // [rows]: the largest score of the split so far
@@ -204,14 +211,12 @@ void Attention::loadQueries(Value token, Value count) {
 void Attention::scoreTile(Value at, Value row, int64_t rows, int64_t panels) {
   Value lastGroup = alignDown(last, kLanes);
   b.forLoop("panel", b.index(0), b.index(kTile), panels * kLanes, [&](Value panel) {
-    SmallVector<Value> pages, bases, state;
+    SmallVector<CacheCell> cells;
+    SmallVector<Value> state;
     for (int64_t p = 0; p != panels; ++p) {
       Value first =
           smallest(b.add(b.add(at, panel), p * kLanes), lastGroup);
-      pages.push_back(cache.page(b, sequence, first));
-      bases.push_back(layout.emitKeyIndex(b, b.getLoc(), cache.type, layer,
-                                          kvHead, cache.inPage(b, first),
-                                          b.index(0)));
+      cells.push_back(cache.cell(b, sequence, first, cacheRow));
     }
     state.assign(rows * panels, b.splat(0.0));
     state = b.forLoop(
@@ -219,12 +224,11 @@ void Attention::scoreTile(Value at, Value row, int64_t rows, int64_t panels) {
         [&](Value e, ValueRange sums) {
           SmallVector<Value> keys, next(sums);
           for (int64_t p = 0; p != panels; ++p) {
-            Value key = b.add(bases[p], b.mul(e, kLanes));
-            keys.push_back(b.loadLanes(pages[p], key));
+            keys.push_back(keysAt(cells[p], e));
           }
           // The panels stand behind each other, and so do those of the next tile.
           if (isAlone)
-            prefetch(pages[0], b.add(bases[0], b.mul(e, panels * kLanes)),
+            prefetch(cells[0], /*keys=*/true, b.mul(e, panels * kLanes),
                      panels * kLanes);
           for (int64_t r = 0; r != rows; ++r) {
             Value q = b.splat(b.loadScalar(asking, {b.add(row, r), e}));
@@ -324,22 +328,19 @@ void Attention::sumValues(Value at, Value row, int64_t rows, int64_t panels,
     state = b.forLoop(
         "keys", alignDown(first, kLanes), end, kLanes, state,
         [&](Value keys, ValueRange outer) {
-          Value page = cache.page(b, sequence, keys);
-          Value base = layout.emitValueIndex(
-              b, b.getLoc(), cache.type, layer, kvHead, cache.inPage(b, keys),
-              b.index(0));
-          base = b.add(base, column);
+          CacheCell first16 = cache.cell(b, sequence, keys, cacheRow);
           Value from = largest(b.sub(first, keys), b.index(0));
           Value to = smallest(b.sub(end, keys), b.index(kLanes));
           return b.forLoop(
               "i", from, to, 1, outer, [&](Value i, ValueRange inner) {
                 SmallVector<Value> values, next(inner);
-                Value value = b.add(base, b.mul(i, width));
+                CacheCell cell = first16;
+                cell.inPage = b.add(cell.inPage, i);
                 if (isAlone)
-                  prefetch(page, value, lanes.size() * kLanes);
+                  prefetch(cell, /*keys=*/false, column, lanes.size() * kLanes);
                 for (size_t p = 0; p != lanes.size(); ++p)
                   values.push_back(
-                      b.loadLanes(page, b.add(value, p * kLanes), lanes[p]));
+                      valueAt(cell, b.add(column, p * kLanes), lanes[p]));
                 Value key = b.add(b.sub(keys, at), i);
                 for (int64_t r = 0; r != rows; ++r) {
                   Value weight =
@@ -593,6 +594,7 @@ void Attention::emit() {
                  Value rest = divide(task, parts);
                  auto [from, to] = range(arith::RemUIOp::create(b, task, parts));
                  kvHead = b.named("kv_head", b.rem(rest, kvHeads));
+                 cacheRow = cache.row(b, layer, kvHead);
                  Value first = arith::MulIOp::create(
                      b, b.divFloor(rest, kvHeads), blockTokens);
                  Value end = smallest(b.add(first, blockTokens), tokens);
@@ -655,7 +657,7 @@ void Attention::emit() {
   });
 }
 
-void kvc::emitAttend(KernelBuilder &b, const CacheBuffers &cache, Value queries,
+void kvc::emitAttend(KernelBuilder &b, const GroupBuffers &cache, Value queries,
                      Value layer, Value positions, Value sequences,
                      double scale, std::optional<int64_t> window, Value output,
                      TileShape tile) {

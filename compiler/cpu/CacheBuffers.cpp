@@ -4,24 +4,25 @@
 using namespace mlir;
 using namespace kvc;
 
-Value CacheBuffers::page(KernelBuilder &b, Value sequence,
-                         Value position) const {
-  LayoutAttrInterface layout = type.getLayoutInterface();
-  int64_t perPage = type.getPositionsPerPage();
-  int64_t pagesPerSequence = type.getPagesPerSequence();
-  Value entry = b.mul(sequence, pagesPerSequence);
-  if (pagesPerSequence != 1)
-    entry = b.add(entry, b.divFloor(position, perPage));
-  Value offset = b.toIndex(memref::LoadOp::create(b, pages, entry));
-  int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
-  auto view = MemRefType::get({layout.getPageBytes(type) / elementBytes},
-                              type.getElementType());
-  return b.named("page",
-                 memref::ViewOp::create(b, view, pool, offset, ValueRange{}));
+Value GroupBuffers::row(KernelBuilder &b, Value layer, Value head) const {
+  return b.add(b.mul(layer, group.kvHeads), head);
 }
 
-Value CacheBuffers::inPage(KernelBuilder &b, Value position) const {
-  if (type.getPagesPerSequence() == 1)
-    return position;
-  return b.rem(position, type.getPositionsPerPage());
+CacheCell GroupBuffers::cell(KernelBuilder &b, Value sequence, Value position,
+                             Value row) const {
+  int64_t positions = group.getPositionsPerPage();
+  int64_t pages = group.getPagesPerSequence();
+  Value entry = b.mul(sequence, cache.type.getPagesPerSequence());
+  if (firstPage != 0)
+    entry = b.add(entry, firstPage);
+  if (pages != 1) {
+    Value index = b.divFloor(position, positions);
+    entry = b.add(entry, group.wraps() ? b.rem(index, pages) : index);
+  }
+  Value offset = b.toIndex(memref::LoadOp::create(b, cache.pages, entry));
+  auto bytes = MemRefType::get(group.getPageBytes(), b.getI8Type());
+  Value page = b.named(
+      "page", memref::ViewOp::create(b, bytes, cache.pool, offset, ValueRange{}));
+  bool isWhole = pages == 1 && !group.wraps();
+  return {page, row, isWhole ? position : b.rem(position, positions)};
 }

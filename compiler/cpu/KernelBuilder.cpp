@@ -82,7 +82,9 @@ Value KernelBuilder::oneNaN(Value value) {
   double quiet = std::numeric_limits<double>::quiet_NaN();
   Value isNaN =
       arith::CmpFOp::create(*this, arith::CmpFPredicate::UNO, value, value);
-  Value nan = isa<VectorType>(value.getType()) ? splat(quiet) : number(quiet);
+  Value nan = number(quiet);
+  if (isa<VectorType>(value.getType()))
+    nan = vector::BroadcastOp::create(*this, value.getType(), nan);
   return arith::SelectOp::create(*this, isNaN, nan, value);
 }
 
@@ -261,16 +263,25 @@ static SmallVector<Value> shifted(KernelBuilder &b, ValueRange indices,
 
 Value KernelBuilder::loadLanes(Value memref, ValueRange indices, int64_t count) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
-  auto load = [&](int64_t offset, int64_t size) {
-    Value part = vector::LoadOp::create(*this, VectorType::get({size}, element),
-                                        memref, shifted(*this, indices, offset));
-    return convert(part, arithmetic);
+  return loadLanes(count, [&](int64_t offset, int64_t size) {
+    return vector::LoadOp::create(*this, VectorType::get({size}, element), memref,
+                                  shifted(*this, indices, offset));
+  });
+}
+
+Value KernelBuilder::loadLanes(int64_t count,
+                               function_ref<Value(int64_t, int64_t)> load) {
+  auto part = [&](int64_t offset, int64_t size) -> Value {
+    Value x = convert(load(offset, size), arithmetic);
+    if (isa<VectorType>(x.getType()))
+      return x;
+    return vector::BroadcastOp::create(*this, VectorType::get({1}, arithmetic), x);
   };
   if (count == kLanes)
-    return load(0, kLanes);
+    return part(0, kLanes);
   Value result = splat(0.0);
   forEachPower(count, [&](int64_t offset, int64_t size) {
-    result = vector::InsertStridedSliceOp::create(*this, load(offset, size),
+    result = vector::InsertStridedSliceOp::create(*this, part(offset, size),
                                                   result, {offset}, {1});
   });
   return result;

@@ -95,6 +95,10 @@ public:
   // Loads `count` (1 to 16) elements at `indices` into the first lanes, 0 in
   // the others, converted to the arithmetic's type.
   Value loadLanes(Value memref, ValueRange indices, int64_t count = kLanes);
+  // The same of what `load(offset, size)` gives for `size` elements from `offset` on,
+  // of any float type.
+  Value loadLanes(int64_t count,
+                  llvm::function_ref<Value(int64_t offset, int64_t size)> load);
   // Stores the first `count` lanes, converted to the memref's element type.
   void storeLanes(Value vector, Value memref, ValueRange indices,
                   int64_t count = kLanes);

@@ -12,19 +12,30 @@
 
 namespace kvc {
 
-// The three buffers that a cache becomes (see abi.h) and the ways to address
-// them, over the layout interface.
+// The three buffers that a cache becomes (see abi.h).
 struct CacheBuffers {
   CacheType type;
   mlir::Value pool;    // memref<?xi8>
   mlir::Value pages;   // memref<?xi64>
   mlir::Value lengths; // memref<?xi64>
+};
 
-  // The page of `sequence` that holds `position`, as memref<elements x E>.
-  mlir::Value page(KernelBuilder &b, mlir::Value sequence,
-                   mlir::Value position) const;
-  // Which of its page's positions `position` is, from 0.
-  mlir::Value inPage(KernelBuilder &b, mlir::Value position) const;
+// One group of layers of a cache, whose layout reads and writes its cells.
+struct GroupBuffers {
+  GroupBuffers(const CacheBuffers &cache, int64_t number)
+      : cache(cache), group(cache.type.getGroups()[number]),
+        layout(group.getLayout()), firstPage(cache.type.getFirstPage(number)) {}
+
+  CacheBuffers cache;
+  Group group;
+  LayoutAttrInterface layout;
+  int64_t firstPage;
+
+  // The row of a layer and KV head, for cells.
+  mlir::Value row(KernelBuilder &b, mlir::Value layer, mlir::Value head) const;
+  // Where `position` of `sequence` stands.
+  CacheCell cell(KernelBuilder &b, mlir::Value sequence, mlir::Value position,
+                 mlir::Value row) const;
 };
 
 // One layer's vector (the only one where `layer` is null): memref<NxE>.
@@ -100,10 +111,10 @@ void emitRotary(KernelBuilder &b, RotaryOp op, mlir::Value input,
 
 void emitPositions(KernelBuilder &b, const CacheBuffers &cache,
                    mlir::Value sequences, mlir::Value positions);
-void emitAppend(KernelBuilder &b, const CacheBuffers &cache, mlir::Value keys,
+void emitAppend(KernelBuilder &b, const GroupBuffers &cache, mlir::Value keys,
                 mlir::Value values, mlir::Value layer, mlir::Value positions,
                 mlir::Value sequences);
-void emitAttend(KernelBuilder &b, const CacheBuffers &cache,
+void emitAttend(KernelBuilder &b, const GroupBuffers &cache,
                 mlir::Value queries, mlir::Value layer, mlir::Value positions,
                 mlir::Value sequences, double scale,
                 std::optional<int64_t> window, mlir::Value output,

@@ -235,14 +235,14 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case([&](AppendOp o) {
-        emitAppend(b, cache, buffer(o.getKeys()),
+        emitAppend(b, GroupBuffers(cache, o.getGroup()), buffer(o.getKeys()),
                    buffer(o.getValues()), scalar(o.getLayer()),
                    buffer(o.getPositions()), buffer(o.getSequences()));
         return success();
       })
       .Case([&](AttendOp o) -> LogicalResult {
-        int64_t width = cache.type.getKeyWidth();
-        int64_t group = o.getType().getDimSize(1) / width / cache.type.getKvHeads();
+        int64_t width = o.getCacheGroup().keyWidth;
+        int64_t group = o.getType().getDimSize(1) / width / o.getCacheGroup().kvHeads;
         int64_t most = kMaxGroupElements / (width + 64);
         if (group > most)
           return o.emitOpError()
@@ -250,7 +250,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                  << " query heads of this width to share a KV head for the CPU, "
                     "but got "
                  << group;
-        emitAttend(b, cache, buffer(o.getQueries()),
+        emitAttend(b, GroupBuffers(cache, o.getGroup()), buffer(o.getQueries()),
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
                    o.getWindow(),
@@ -275,10 +275,11 @@ LogicalResult ForwardLowering::run() {
   Block &body = forward.getBody().front();
   logits = body.getTerminator()->getOperand(ForwardResult::Logits);
   CacheType cacheType = cacheTypeOf(forward);
-  if (cacheType.getKeyWidth() > kMaxHeadWidth)
-    return forward.emitError()
-           << "expected heads of at most " << kMaxHeadWidth
-           << " elements for the CPU, but got " << cacheType.getKeyWidth();
+  for (const Group &group : cacheType.getGroups())
+    if (group.keyWidth > kMaxHeadWidth)
+      return forward.emitError()
+             << "expected heads of at most " << kMaxHeadWidth
+             << " elements for the CPU, but got " << group.keyWidth;
 
   OpBuilder builder(forward);
   RankedTensorType logitsType = logitsTypeOf(forward);

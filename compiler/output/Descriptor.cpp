@@ -53,9 +53,9 @@ kvc_type typeCode(mlir::Type type) {
 }
 
 // "contiguous" for #kvc.contiguous; with the dialect's name if it is another.
-std::string layoutName(CacheType cache) {
+std::string layoutName(mlir::Attribute layout) {
   std::string name;
-  llvm::raw_string_ostream(name) << cache.getLayout();
+  llvm::raw_string_ostream(name) << layout;
   llvm::StringRef rest(name);
   rest.consume_front("#");
   rest.consume_front("kvc.");
@@ -70,34 +70,34 @@ llvm::GlobalVariable *makeGlobal(llvm::Module &module, llvm::Constant *value,
   return global;
 }
 
-llvm::Constant *groupOf(llvm::Module &module, CacheType cache) {
-  LayoutAttrInterface layout = cache.getLayoutInterface();
-  int64_t rows = cache.getLayers() * cache.getKvHeads();
-  int64_t element = cache.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t positions = cache.getPositionsPerPage();
-  // A key's elements stand apart, those of 16 keys together.
-  kvc_section keys = {0, rows, cache.getKeyWidth(), kLanes, element};
-  kvc_section values = {rows * positions * cache.getKeyWidth() * element, rows, 1, 1,
-                        cache.getValueWidth() * element};
-  llvm::Constant *sections[] = {constantOf(module.getContext(), keys, {}),
-                                constantOf(module.getContext(), values, {})};
-  auto *sectionArray = llvm::ConstantArray::get(
-      llvm::ArrayType::get(sections[0]->getType(), 2), sections);
-  kvc_group group = {};
-  group.layers = cache.getLayers();
-  group.kv_heads = cache.getKvHeads();
-  group.key_width = cache.getKeyWidth();
-  group.value_width = cache.getValueWidth();
-  group.type = typeCode(cache.getElementType());
-  group.positions_per_page = positions;
-  group.pages_per_sequence = cache.getPagesPerSequence();
-  group.page_bytes = layout.getPageBytes(cache);
-  group.page_padding = layout.getPagePadding(cache);
-  group.sections_count = 2;
+llvm::Constant *arrayOf(llvm::Module &module, llvm::ArrayRef<llvm::Constant *> elements,
+                        llvm::StringRef name) {
+  auto *type = llvm::ArrayType::get(elements.front()->getType(), elements.size());
+  return makeGlobal(module, llvm::ConstantArray::get(type, elements), name);
+}
+
+llvm::Constant *describe(llvm::Module &module, const Group &group) {
+  llvm::SmallVector<llvm::Constant *> sections;
+  for (const Section &s : group.getLayout().getSections(group))
+    sections.push_back(constantOf(
+        module.getContext(),
+        kvc_section{s.offset, s.rows, s.pieces, s.lanes, s.bytes}, {}));
+  kvc_group description = {};
+  description.layers = group.layers;
+  description.kv_heads = group.kvHeads;
+  description.key_width = group.keyWidth;
+  description.value_width = group.valueWidth;
+  description.type = typeCode(group.elementType);
+  description.positions_per_page = group.getPositionsPerPage();
+  description.pages_per_sequence = group.getPagesPerSequence();
+  description.page_bytes = group.getPageBytes();
+  description.page_padding = group.getPagePadding();
+  description.window = group.getLayout().getWindow(group);
+  description.sections_count = sections.size();
   return constantOf(
-      module.getContext(), group,
-      {{offsetof(kvc_group, layout), text(module, layoutName(cache))},
-       {offsetof(kvc_group, sections), makeGlobal(module, sectionArray, "sections")}});
+      module.getContext(), description,
+      {{offsetof(kvc_group, layout), text(module, layoutName(group.layout))},
+       {offsetof(kvc_group, sections), arrayOf(module, sections, "sections")}});
 }
 
 } // namespace
@@ -125,11 +125,11 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
          {offsetof(kvc_kernels, features), text(*module, level.target.features)},
          {offsetof(kvc_kernels, forward), forward}}));
   }
-  auto *kernelArray = llvm::ConstantArray::get(
-      llvm::ArrayType::get(kernels.front()->getType(), kernels.size()), kernels);
 
   // kvc_group
-  llvm::Constant *group = groupOf(*module, d.cache);
+  llvm::SmallVector<llvm::Constant *> groups;
+  for (const Group &group : d.cache.getGroups())
+    groups.push_back(describe(*module, group));
 
   // kvc_library
   static_assert(KVC_ABI_VERSION == 3 && sizeof(kvc_library) == 176 &&
@@ -146,19 +146,19 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   library.capacity = d.cache.getCapacity();
   library.arithmetic = typeCode(d.arithmetic);
   library.numerics = d.isTiles ? KVC_NUMERICS_TILES : KVC_NUMERICS_FMA;
-  library.exact = d.cache.getLayoutInterface().isExact();
+  library.exact = d.exact;
   library.weights_bytes = d.weights.bytes;
   library.weights_padding = d.weights.padding;
   library.max_tokens = d.maxTokens;
   library.workspace_bytes = d.workspaceBytes;
-  library.groups_count = 1;
+  library.groups_count = groups.size();
   library.kernels_count = levels.size();
   llvm::Constant *constant = constantOf(
       context, library,
       {{offsetof(kvc_library, name), text(*module, d.name)},
        {offsetof(kvc_library, compiler), text(*module, kCompilerVersion)},
-       {offsetof(kvc_library, groups), makeGlobal(*module, group, "groups")},
-       {offsetof(kvc_library, kernels), makeGlobal(*module, kernelArray, "kernels")}});
+       {offsetof(kvc_library, groups), arrayOf(*module, groups, "groups")},
+       {offsetof(kvc_library, kernels), arrayOf(*module, kernels, "kernels")}});
 
   auto *accessor = llvm::Function::Create(
       llvm::FunctionType::get(pointer, /*isVarArg=*/false),

@@ -36,7 +36,7 @@ static std::string headerText(const LibraryDescription &d) {
   constant("CAPACITY", d.cache.getCapacity(), "positions of a sequence at most");
   constant("CACHE_BYTES_PER_POSITION", d.cache.getBytesPerPosition(),
            "keys and values of all layers");
-  constant("EXACT", d.cache.getLayoutInterface().isExact(),
+  constant("EXACT", d.exact,
            "1: the cache keeps every position that attention may see");
   os << "#define " << upper << "_NUMERICS "
      << (d.isTiles ? "KVC_NUMERICS_TILES" : "KVC_NUMERICS_FMA")

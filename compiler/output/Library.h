@@ -21,6 +21,7 @@ struct LevelCode {
 struct LibraryDescription {
   std::string name;
   CacheType cache;
+  bool exact = true; // it keeps every position that attention sees
   mlir::Type arithmetic;
   bool isTiles = false; // the class of numerics; else fma
   int64_t vocab = 0, width = 0, heads = 0;

@@ -66,7 +66,7 @@ static std::string comment(Operation *op) {
       .Case([](AppendOp) { return "the chunk joins the cache"; })
       .Case([&](AttendOp a) {
         std::string text =
-            heads(a.getQueries(), a.getCache().getType().getKeyWidth()) +
+            heads(a.getQueries(), a.getCacheGroup().keyWidth) +
             ": keys at positions <= the query's";
         if (a.getWindow())
           text += ", the last " + std::to_string(*a.getWindow());

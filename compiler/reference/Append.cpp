@@ -19,27 +19,24 @@ struct LowerAppend : CachePattern<AppendOp> {
     Value positions = adaptor.getPositions().front();
     Value sequences = adaptor.getSequences().front();
     Value layer = adaptor.getLayer().front();
-    CacheType type = cache.type;
-    using Emit = Value (LayoutAttrInterface::*)(
-        OpBuilder &, Location, CacheType, Value, Value, Value, Value) const;
+    const Group &group = op.getCacheGroup();
     repeat(b, rowCount(b, keys), [&](Emitter &b, Value n) {
       Value position = extractIndex(b, positions, n);
-      Value page = cache.pageOf(b, extractIndex(b, sequences, n), position);
-      Value inPage = cache.inPage(b, position);
-      repeat(b, index(b, type.getKvHeads()), [&](Emitter &b, Value head) {
-        auto store = [&](Value rows, int64_t width, Emit emitIndex) {
-          repeat(b, index(b, width), [&](Emitter &b, Value e) {
+      Value sequence = extractIndex(b, sequences, n);
+      repeat(b, index(b, group.kvHeads), [&](Emitter &b, Value head) {
+        CacheCell cell =
+            cache.cell(b, op.getGroup(), layer, head, sequence, position);
+        auto of = [&](Value rows, int64_t width) {
+          return [&, rows, width](Value e, int64_t) -> Value {
             Value x = tensor::ExtractOp::create(
                 b, rows, ValueRange{n, add(b, mul(b, head, width), e)});
-            Value at = (type.getLayoutInterface().*
-                        emitIndex)(b, b.getLoc(), type, layer, head, inPage, e);
-            memref::StoreOp::create(
-                b, toFloat(b, oneNaN(b, x), type.getElementType()), page, at);
-          });
+            return toFloat(b, oneNaN(b, x), group.elementType);
+          };
         };
-        store(keys, type.getKeyWidth(), &LayoutAttrInterface::emitKeyIndex);
-        store(values, type.getValueWidth(),
-              &LayoutAttrInterface::emitValueIndex);
+        LayoutAttrInterface layout = group.getLayout();
+        layout.emitStoreKey(b, b.getLoc(), group, cell, of(keys, group.keyWidth));
+        layout.emitStoreValue(b, b.getLoc(), group, cell,
+                              of(values, group.valueWidth), 1);
       });
     });
   }

@@ -23,17 +23,17 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     CacheBuffers cache(op.getCache().getType(), adaptor.getCache());
-    CacheType type = cache.type;
-    LayoutAttrInterface layout = cache.layout();
+    const Group &layers = op.getCacheGroup();
+    LayoutAttrInterface layout = layers.getLayout();
     Value queries = adaptor.getQueries().front();
     Value positions = adaptor.getPositions().front();
     Value sequences = adaptor.getSequences().front();
     Value layer = adaptor.getLayer().front();
     Type element = op.getType().getElementType();
     auto perPosition = RankedTensorType::get({ShapedType::kDynamic}, element);
-    int64_t width = type.getKeyWidth();
+    int64_t width = layers.keyWidth;
     int64_t heads = op.getType().getDimSize(1) / width;
-    int64_t group = heads / type.getKvHeads();
+    int64_t group = heads / layers.kvHeads;
     Value zero = number(b, element, 0);
     Value lowest = number(b, element, -std::numeric_limits<double>::infinity());
     Value scale = number(
@@ -52,11 +52,9 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
       Value count = arith::SubIOp::create(b, end, first);
       Value head = div(b, h, group);
       // Of the p-th position that it sees.
-      auto load = [&](Emitter &b, Value p, auto emitIndex) {
-        Value position = add(b, first, p);
-        Value page = cache.pageOf(b, sequence, position);
-        Value at = emitIndex(cache.inPage(b, position));
-        return toFloat(b, memref::LoadOp::create(b, page, at), element);
+      auto cellOf = [&](Emitter &b, Value p) {
+        return cache.cell(b, op.getGroup(), layer, head, sequence,
+                          add(b, first, p));
       };
       Value scores =
           tabulate(b, perPosition, count, [&](Emitter &b, Value p) -> Value {
@@ -66,10 +64,9 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
                   Value query = tensor::ExtractOp::create(
                       b, queries, ValueRange{n, add(b, mul(b, h, width), e)});
                   query = arith::MulFOp::create(b, query, scale);
-                  Value key = load(b, p, [&](Value inPage) {
-                    return layout.emitKeyIndex(b, b.getLoc(), type, layer, head,
-                                               inPage, e);
-                  });
+                  Value key = layout.emitLoadKeys(b, b.getLoc(), layers,
+                                                  cellOf(b, p), e, 1);
+                  key = toFloat(b, key, element);
                   return math::FmaOp::create(b, query, key, sum);
                 });
             return dot;
@@ -100,10 +97,9 @@ struct LowerAttend : OpConversionPattern<AttendOp> {
             Value sum = accumulate(
                 b, count, zero, [&](Emitter &b, Value p, Value sum) -> Value {
                   Value weight = tensor::ExtractOp::create(b, weights, p);
-                  Value value = load(b, p, [&](Value inPage) {
-                    return layout.emitValueIndex(b, b.getLoc(), type, layer,
-                                                 head, inPage, e);
-                  });
+                  Value value = layout.emitLoadValue(b, b.getLoc(), layers,
+                                                     cellOf(b, p), e, 1);
+                  value = toFloat(b, value, element);
                   return math::FmaOp::create(b, weight, value, sum);
                 });
             Value mean = arith::DivFOp::create(b, sum, total);

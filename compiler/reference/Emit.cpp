@@ -284,31 +284,30 @@ void CacheBuffers::setLength(Emitter &b, Value sequence, Value length) const {
   memref::StoreOp::create(b, stored, lengths, sequence);
 }
 
-Value CacheBuffers::pageOffset(Emitter &b, Value sequence, Value page) const {
+Value CacheBuffers::page(Emitter &b, int64_t group, Value sequence,
+                         Value page) const {
   Value entry = add(b, mul(b, sequence, type.getPagesPerSequence()), page);
-  return toIndex(b, memref::LoadOp::create(b, pages, entry));
+  entry = add(b, entry, index(b, type.getFirstPage(group)));
+  Value offset = toIndex(b, memref::LoadOp::create(b, pages, entry));
+  auto bytes =
+      MemRefType::get(type.getGroups()[group].getPageBytes(), b.getI8Type());
+  return memref::ViewOp::create(b, bytes, pool, offset, ValueRange());
 }
 
-Value CacheBuffers::pageBytes(Emitter &b, Value from, Value sequence,
-                              Value page) const {
-  auto bytes = MemRefType::get(layout().getPageBytes(type), b.getI8Type());
-  return memref::ViewOp::create(b, bytes, from, pageOffset(b, sequence, page),
-                                ValueRange());
+CacheCell CacheBuffers::cell(Emitter &b, int64_t group, Value layer, Value head,
+                             Value sequence, Value position) const {
+  const Group &layers = type.getGroups()[group];
+  int64_t positions = layers.getPositionsPerPage();
+  Value number = div(b, position, positions);
+  if (layers.wraps())
+    number = rem(b, number, layers.getPagesPerSequence());
+  return {page(b, group, sequence, number),
+          add(b, mul(b, layer, layers.kvHeads), head), rem(b, position, positions)};
 }
 
-Value CacheBuffers::pageOf(Emitter &b, Value sequence, Value position) const {
-  Type element = type.getElementType();
-  int64_t size = element.getIntOrFloatBitWidth() / 8;
-  auto elements = MemRefType::get(layout().getPageBytes(type) / size, element);
-  Value page = div(b, position, positionsPerPage());
-  return memref::ViewOp::create(b, elements, pool,
-                                pageOffset(b, sequence, page), ValueRange());
-}
-
-Value CacheBuffers::inPage(Emitter &b, Value position) const {
-  return arith::RemUIOp::create(b, position, index(b, positionsPerPage()));
-}
-
-Value CacheBuffers::pageCount(Emitter &b, Value length) const {
-  return arith::CeilDivUIOp::create(b, length, index(b, positionsPerPage()));
+Value CacheBuffers::pageCount(Emitter &b, int64_t group, Value length) const {
+  const Group &layers = type.getGroups()[group];
+  Value all = arith::CeilDivUIOp::create(b, length,
+                                         index(b, layers.getPositionsPerPage()));
+  return arith::MinUIOp::create(b, all, index(b, layers.getPagesPerSequence()));
 }

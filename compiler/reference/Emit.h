@@ -113,22 +113,15 @@ struct CacheBuffers {
   CacheBuffers(CacheType type, mlir::ValueRange buffers)
       : type(type), pool(buffers[0]), pages(buffers[1]), lengths(buffers[2]) {}
 
-  LayoutAttrInterface layout() const { return type.getLayoutInterface(); }
-  int64_t positionsPerPage() const { return type.getPositionsPerPage(); }
-
   Value length(Emitter &b, Value sequence) const;
   void setLength(Emitter &b, Value sequence, Value length) const;
-  // The page `page` of `sequence` in `from`, a pool, as bytes.
-  Value pageBytes(Emitter &b, Value from, Value sequence, Value page) const;
-  // The page of `position` as elements of the cache.
-  Value pageOf(Emitter &b, Value sequence, Value position) const;
-  Value inPage(Emitter &b, Value position) const;
+  // The page `page` of `sequence` for a group of layers, as bytes.
+  Value page(Emitter &b, int64_t group, Value sequence, Value page) const;
+  // Where `position` of `sequence` stands for a KV head of a layer of a group.
+  CacheCell cell(Emitter &b, int64_t group, Value layer, Value head, Value sequence,
+                 Value position) const;
   // The pages of a sequence of `length` positions.
-  Value pageCount(Emitter &b, Value length) const;
-
-private:
-  // Where page `page` of `sequence` starts in the pool, in bytes.
-  Value pageOffset(Emitter &b, Value sequence, Value page) const;
+  Value pageCount(Emitter &b, int64_t group, Value length) const;
 };
 
 } // namespace kvc::reference

@@ -14,10 +14,11 @@ namespace {
 void copySequence(Emitter &b, const CacheBuffers &old, Value from,
                   const CacheBuffers &cache, Value to) {
   Value length = old.length(b, from);
-  repeat(b, cache.pageCount(b, length), [&](Emitter &b, Value page) {
-    memref::CopyOp::create(b, old.pageBytes(b, old.pool, from, page),
-                           cache.pageBytes(b, cache.pool, to, page));
-  });
+  for (size_t group = 0; group != cache.type.getGroups().size(); ++group)
+    repeat(b, cache.pageCount(b, group, length), [&](Emitter &b, Value page) {
+      memref::CopyOp::create(b, old.page(b, group, from, page),
+                             cache.page(b, group, to, page));
+    });
   cache.setLength(b, to, length);
 }
 

@@ -39,6 +39,9 @@ struct Origin {
   void add(const Origin &other);
 };
 
+// A layer of a cache: its group, and its number within that.
+using Layer = std::pair<int64_t, int64_t>;
+
 // A cache, whichever value it is by now.
 struct Cache {
   struct Append {
@@ -47,7 +50,7 @@ struct Cache {
   };
   mlir::Value newest;
   unsigned lengths = 0;                    // numbered
-  std::map<int64_t, Append> step = {};     // the open one's, by layer
+  std::map<Layer, Append> step = {};       // the open one's
   std::map<unsigned, int64_t> tokens = {}; // as many or more, by sequence
 };
 
@@ -116,6 +119,7 @@ private:
                                        mlir::Value sequences);
   llvm::FailureOr<int64_t> layerFor(mlir::Operation *op, mlir::Value layer,
                                     int64_t layers);
+  template <typename Op> llvm::FailureOr<Layer> cacheLayerFor(Op op);
   llvm::LogicalResult checkWeightLayers(WeightUser user);
   llvm::LogicalResult positions(PositionsOp op);
   llvm::LogicalResult rotary(RotaryOp op);

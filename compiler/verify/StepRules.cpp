@@ -213,6 +213,23 @@ FailureOr<int64_t> Follower::layerFor(Operation *op, Value layer,
   return *number;
 }
 
+// The layer of the cache that an append or an attend names.
+template <typename Op> FailureOr<Layer> Follower::cacheLayerFor(Op op) {
+  FailureOr<int64_t> layer =
+      layerFor(op, op.getLayer(), op.getCacheGroup().layers);
+  if (failed(layer))
+    return failure();
+  return Layer(op.getGroup(), *layer);
+}
+
+// "layer 2", and of which group where the cache has several.
+static std::string textOf(CacheType cache, Layer layer) {
+  std::string text = "layer " + std::to_string(layer.second);
+  if (cache.getGroups().size() > 1)
+    text += " of group " + std::to_string(layer.first);
+  return text;
+}
+
 // Every weight that an op indexes by a layer has that layer.
 LogicalResult Follower::checkWeightLayers(WeightUser user) {
   if (!user.getLayer())
@@ -275,7 +292,7 @@ LogicalResult Follower::append(AppendOp op) {
   if (failed(positions))
     return failure();
   CacheType type = op.getCache().getType();
-  FailureOr<int64_t> layer = layerFor(op, op.getLayer(), type.getLayers());
+  FailureOr<Layer> layer = cacheLayerFor(op);
   if (failed(layer))
     return failure();
   auto [entry, isNew] =
@@ -283,8 +300,8 @@ LogicalResult Follower::append(AppendOp op) {
   if (!isNew) {
     InFlightDiagnostic diag =
         op.emitOpError() << "expected one append to a layer in a step, but got a "
-                            "second one to layer "
-                         << *layer;
+                            "second one to "
+                         << textOf(type, *layer);
     diag.attachNote(entry->second.op.getLoc()) << "appended to here";
     diag.attachNote(op.getCache().getLoc())
         << "hint: use " << nameOf(op.getCache())
@@ -293,8 +310,9 @@ LogicalResult Follower::append(AppendOp op) {
   }
   if (failed(checkMadeAt(op, "keys", op.getKeys(), *positions)) ||
       failed(checkMadeAt(op, "values", op.getValues(), *positions)) ||
-      failed(checkHeads(op, "keys", op.getKeys(), type.getKeyWidth())) ||
-      failed(checkHeads(op, "values", op.getValues(), type.getValueWidth())) ||
+      failed(checkHeads(op, "keys", op.getKeys(), op.getCacheGroup().keyWidth)) ||
+      failed(checkHeads(op, "values", op.getValues(),
+                        op.getCacheGroup().valueWidth)) ||
       failed(checkCapacity(op, **cache)))
     return failure();
   return bind(op.getResult(), **cache), success();
@@ -309,32 +327,34 @@ LogicalResult Follower::attend(AttendOp op) {
   if (failed(positions))
     return failure();
   CacheType type = op.getCache().getType();
-  FailureOr<int64_t> layer = layerFor(op, op.getLayer(), type.getLayers());
+  FailureOr<Layer> layer = cacheLayerFor(op);
   if (failed(layer))
     return failure();
   auto found = (*cache)->step.find(*layer);
   if (found == (*cache)->step.end()) {
     InFlightDiagnostic diag = op.emitOpError()
-                              << "expected the step's keys of layer " << *layer
+                              << "expected the step's keys of "
+                              << textOf(type, *layer)
                               << " to be appended before they are read, but got "
                                  "a cache without them";
     diag.attachNote(op.getCache().getLoc()) << "this cache";
     for (Operation *user : op.getCache().getUsers())
       if (auto append = dyn_cast<AppendOp>(user))
-        if (append.getLayer() == op.getLayer()) {
+        if (append.getLayer() == op.getLayer() &&
+            append.getGroup() == op.getGroup()) {
           diag.attachNote(append.getLoc())
               << "hint: use " << nameOf(append.getResult());
           return diag;
         }
     diag.attachNote(op.getLoc())
         << "hint: use what kvc.append to " << nameOf(op.getCache())
-        << " at layer " << *layer << " gives";
+        << " at " << textOf(type, *layer) << " gives";
     return diag;
   }
   if (found->second.sequences != positions->sequences) {
     InFlightDiagnostic diag =
-        op.emitOpError() << "expected the tokens that were appended to layer "
-                         << *layer << ", but got others";
+        op.emitOpError() << "expected the tokens that were appended to "
+                         << textOf(type, *layer) << ", but got others";
     noteOthers(diag, op.getSequences(), found->second.op);
     return diag;
   }
@@ -351,10 +371,9 @@ LogicalResult Follower::advance(AdvanceOp op) {
   FailureOr<Cache *> cache = consume(op, op.getCache());
   if (failed(cache))
     return failure();
-  int64_t layers = op.getCache().getType().getLayers(), missing = 0;
+  CacheType type = op.getCache().getType();
   unsigned sequences = factOf(op.getSequences()).number;
   for (const auto &[layer, append] : (*cache)->step) {
-    missing += layer == missing;
     if (append.sequences == sequences)
       continue;
     InFlightDiagnostic diag =
@@ -363,18 +382,22 @@ LogicalResult Follower::advance(AdvanceOp op) {
     noteOthers(diag, op.getSequences(), append.op);
     return diag;
   }
-  if (missing < layers) {
-    InFlightDiagnostic diag =
-        op.emitOpError() << "expected an append to each of the cache's " << layers
-                         << " layers, so that all have one length, but got none "
-                            "to layer "
-                         << missing;
-    diag.attachNote(op.getCache().getLoc()) << "this cache";
-    diag.attachNote(op.getLoc()) << "hint: use what kvc.append to "
-                                 << nameOf(op.getCache()) << " at layer "
-                                 << missing << " gives";
-    return diag;
-  }
+  for (size_t group = 0; group != type.getGroups().size(); ++group)
+    for (int64_t i = 0; i != type.getGroups()[group].layers; ++i) {
+      Layer missing(group, i);
+      if ((*cache)->step.count(missing))
+        continue;
+      InFlightDiagnostic diag =
+          op.emitOpError() << "expected an append to each of the cache's "
+                           << type.getLayers()
+                           << " layers, so that all have one length, but got none to "
+                           << textOf(type, missing);
+      diag.attachNote(op.getCache().getLoc()) << "this cache";
+      diag.attachNote(op.getLoc()) << "hint: use what kvc.append to "
+                                   << nameOf(op.getCache()) << " at "
+                                   << textOf(type, missing) << " gives";
+      return diag;
+    }
   FailureOr<TokenCounts> tokens = tokensOf((*cache)->step.begin()->second.op);
   if (failed(tokens))
     return failure();

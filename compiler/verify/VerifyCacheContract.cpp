@@ -16,31 +16,33 @@ namespace {
 // The attribute of a function whose caches may forget what attention would see.
 constexpr StringLiteral kInexactAttr = "kvc.inexact";
 
-// Does each cache keep every position? Caches enter a program as arguments of
-// functions; their types never change.
+// Does each cache keep every position that the function's attention sees?
 LogicalResult checkExactness(func::FuncOp function) {
   if (function->hasAttr(kInexactAttr))
     return success();
-  for (Value argument : function.getArguments()) {
-    auto cache = dyn_cast<CacheType>(argument.getType());
-    if (!cache || cache.getLayoutInterface().isExact())
-      continue;
-    InFlightDiagnostic diag =
-        emitError(argument.getLoc())
-        << "expected a layout that keeps every position, so that attention is "
-           "over the full prefix, or a function that is "
-        << kInexactAttr << ", but got " << cache.getLayout();
-    diag.attachNote(argument.getLoc())
-        << "hint: use "
-        << CacheType::get(cache.getContext(), cache.getLayers(),
-                          cache.getKvHeads(), cache.getCapacity(),
-                          cache.getKeyWidth(), cache.getValueWidth(),
-                          cache.getElementType(),
-                          ContiguousAttr::get(cache.getContext()))
-        << " for " << nameOf(argument);
-    return diag;
-  }
-  return success();
+  WalkResult result = function.walk([](AttendOp op) {
+    const Group &group = op.getCacheGroup();
+    if (group.keeps(op.getWindow()))
+      return WalkResult::advance();
+    InFlightDiagnostic diag = op.emitOpError();
+    diag << "expected a layout that keeps every position that a query sees (";
+    if (op.getWindow())
+      diag << "the last " << *op.getWindow();
+    else
+      diag << "all";
+    diag << "), or a function that is " << kInexactAttr << ", but got "
+         << group.layout << ", which keeps the last "
+         << group.getLayout().getWindow(group);
+    Group contiguous = group;
+    contiguous.layout = ContiguousAttr::get(op.getContext());
+    SmallVector<Group> groups(op.getCache().getType().getGroups());
+    groups[op.getGroup()] = contiguous;
+    diag.attachNote(op.getCache().getLoc())
+        << "hint: use " << CacheType::get(op.getContext(), groups) << " for "
+        << nameOf(op.getCache());
+    return WalkResult(diag);
+  });
+  return failure(result.wasInterrupted());
 }
 
 // Functions that can't be followed have no part of a step.

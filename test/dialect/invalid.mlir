@@ -37,14 +37,33 @@ func.func private @cache_c3(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4,
 
 // -----
 
-// expected-error@+2 {{expected a page to have a positive multiple of 16 positions, but got 20}}
-// expected-error@+1 {{failed to parse KVC_CacheType parameter 'layout'}}
+// expected-error@+1 {{expected a page to have a positive multiple of 16 positions, but got 20}}
 func.func private @paged_c1(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.paged<20>>)
 
 // -----
 
 // expected-error@+1 {{expected a page of a cache to have at most 2^56 bytes, but its 1152921504606846976 positions have more}}
 func.func private @cache_c5(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.paged<1152921504606846976>>)
+
+// -----
+
+// expected-error@+1 {{expected the groups of a cache to have one capacity (20), but got 21}}
+func.func private @cache_c6(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous, layers 1, kv_heads 2, capacity 21, key 4, value 4, f16, #kvc.contiguous>)
+
+// -----
+
+// expected-error@+1 {{expected a cache to have a group of layers, but got none}}
+func.func private @cache_c6_none(!kvc.cache<>)
+
+// -----
+
+// expected-error@+1 {{expected the window and the slice of a ring to be above 0 and their sum at most 2^56, but got 0 and 4}}
+func.func private @ring_c1_window(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.ring<0, 4>>)
+
+// -----
+
+// expected-error@+1 {{expected the window and the slice of a ring to be above 0 and their sum at most 2^56, but got 4 and 72057594037927936}}
+func.func private @ring_c1_sum(!kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.ring<4, 72057594037927936>>)
 
 // -----
 
@@ -613,6 +632,24 @@ func.func @positions_c1(%cache: !cache, %s: tensor<3xi32>) {
 func.func @append_c3(%cache: !cache, %k: tensor<3x8xf32>, %v: tensor<3x8xf32>, %layer: index, %p: tensor<3xi64>, %s: tensor<5xi32>) {
   // expected-error@+1 {{expected one number of rows (tokens), but got 3 and 5}}
   %0 = kvc.append %k, %v to %cache layer %layer at %p of %s : tensor<3x8xf32>, tensor<3x8xf32>, !cache, tensor<3xi64>, tensor<5xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @append_c4(%cache: !cache, %k: tensor<3x8xf32>, %layer: index, %p: tensor<3xi64>, %s: tensor<3xi32>) {
+  // expected-error@+1 {{expected a group of the cache (0 to 0), but got 1}}
+  %0 = kvc.append %k, %k to %cache group 1 layer %layer at %p of %s : tensor<3x8xf32>, tensor<3x8xf32>, !cache, tensor<3xi64>, tensor<3xi32>
+  return
+}
+
+// -----
+
+!cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+func.func @attend_c6(%cache: !cache, %q: tensor<3x8xf32>, %layer: index, %p: tensor<3xi64>, %s: tensor<3xi32>) {
+  // expected-error@+1 {{expected a group of the cache (0 to 0), but got 2}}
+  %0 = kvc.attend %q to %cache group 2 layer %layer at %p of %s scale 1.0 : tensor<3x8xf32>, !cache, tensor<3xi64>, tensor<3xi32>
   return
 }
 

@@ -11,11 +11,13 @@
 
 // CHECK: !cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
 !cache = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.contiguous>
+!groups = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.ring<7, 3>, layers 1, kv_heads 1, capacity 20, key 8, value 8, bf16, #kvc.paged<16>>
 
 // CHECK: capacity 16, key 1, value 1, f64, #kvc.contiguous>
 // CHECK: capacity 16, key 1, value 1, f32, #kvc.contiguous>
 // CHECK: capacity 16, key 1, value 1, bf16, #kvc.contiguous>
 // CHECK: capacity 40, key 1, value 1, f32, #kvc.paged<16>>
+// CHECK: !cache{{[0-9]+}} = !kvc.cache<layers 2, kv_heads 2, capacity 20, key 4, value 4, f16, #kvc.ring<7, 3>, layers 1, kv_heads 1, capacity 20, key 8, value 8, bf16, #kvc.paged<16>>
 // CHECK: kvc.weights = "random:1"
 module attributes {kvc.weights = "random:1"} {
   // CHECK: kvc.weight @table : tensor<9x16xf64> from "table"
@@ -136,4 +138,15 @@ module attributes {kvc.weights = "random:1"} {
   // An attribute outside of the op that elides its name.
   // CHECK: #kvc.packing<offset 64, panel 16>
   func.func private @packing() attributes {test.packing = #kvc.packing<offset 64, panel 16>}
+
+  // CHECK-LABEL: func.func @groups
+  func.func @groups(%cache: !groups, %q: tensor<?x16xf32>, %k: tensor<?x8xf32>, %positions: tensor<?xi64>, %sequences: tensor<?xi32>, %layer: index) -> (tensor<?x16xf32>, !groups) {
+    // CHECK: %[[FIRST:.*]] = kvc.append %{{.*}}, %{{.*}} to %{{.*}} layer %{{.*}} at
+    %first = kvc.append %k, %k to %cache group 0 layer %layer at %positions of %sequences : tensor<?x8xf32>, tensor<?x8xf32>, !groups, tensor<?xi64>, tensor<?xi32>
+    // CHECK: kvc.append %{{.*}}, %{{.*}} to %[[FIRST]] group 1 layer %{{.*}} at
+    %second = kvc.append %k, %k to %first group 1 layer %layer at %positions of %sequences : tensor<?x8xf32>, tensor<?x8xf32>, !groups, tensor<?xi64>, tensor<?xi32>
+    // CHECK: kvc.attend %{{.*}} to %{{.*}} group 1 layer %{{.*}} at {{.*}} scale 5.000000e-01 :
+    %y = kvc.attend %q to %second group 1 layer %layer at %positions of %sequences scale 0.5 : tensor<?x16xf32>, !groups, tensor<?xi64>, tensor<?xi32>
+    return %y, %second : tensor<?x16xf32>, !groups
+  }
 }

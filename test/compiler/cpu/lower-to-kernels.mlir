@@ -55,8 +55,11 @@
 // Keys and values are narrowed into the sequence's page.
 // CHECK: %[[PAGE:.*]] = memref.view %[[POOL]]
 // CHECK: %[[KEY:.*]] = arith.truncf {{.*}} : f32 to f16
-// CHECK: memref.store %[[KEY]], %[[PAGE]]
-// CHECK: arith.truncf {{.*}} : vector<8xf32> to vector<8xf16>
+// CHECK: %[[KEYS:.*]] = memref.view %[[PAGE]]{{.*}} to memref<2x2x8x16xf16>
+// CHECK: memref.store %[[KEY]], %[[KEYS]]
+// CHECK: %[[VALUE:.*]] = arith.truncf {{.*}} : vector<8xf32> to vector<8xf16>
+// CHECK: %[[VALUES:.*]] = memref.view %[[PAGE]][%c1024][] {{.*}} to memref<2x32x8xf16>
+// CHECK: vector.store %[[VALUE]], %[[VALUES]]
 // A tile of keys: all rows that see the whole of it share what is read of it.
 // CHECK: scf.parallel
 // CHECK: scf.for {{.*}} step %c64

@@ -73,11 +73,14 @@ func.func @through_control_flow(%m: index, %n: index, %which: i1, %cache: !cache
 // CHECK-LABEL: func.func @append
 func.func @append(%k: tensor<?x4xf32>, %layer: index, %p: tensor<?xi64>, %s: tensor<?xi32>, %cache: !cache) -> !cache {
   // CHECK: %[[POSITION:.*]] = tensor.extract
-  // CHECK: %[[PAGE:.*]] = arith.divui %{{.*}}, %c32
-  // CHECK: %[[ENTRY:.*]] = arith.addi %{{.*}}, %[[PAGE]]
+  // CHECK: %[[NUMBER:.*]] = arith.divui %{{.*}}, %c32
+  // CHECK: %[[ENTRY:.*]] = arith.addi %{{.*}}, %[[NUMBER]]
   // CHECK: %[[BYTES:.*]] = memref.load %{{.*}}[%[[ENTRY]]] : memref<?xi64>
-  // CHECK: memref.view %{{.*}}[%{{.*}}][] : memref<?xi8> to memref<512xf16>
-  // CHECK-COUNT-2: memref.store %{{.*}} : memref<512xf16>
+  // CHECK: %[[PAGE:.*]] = memref.view %{{.*}}[%{{.*}}][] : memref<?xi8> to memref<1024xi8>
+  // CHECK: %[[KEYS:.*]] = memref.view %[[PAGE]]{{.*}} to memref<2x2x4x16xf16>
+  // CHECK: memref.store %{{.*}}, %[[KEYS]]
+  // CHECK: %[[VALUES:.*]] = memref.view %[[PAGE]]{{.*}} to memref<2x32x4xf16>
+  // CHECK: memref.store %{{.*}}, %[[VALUES]]
   %next = kvc.append %k, %k to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
   return %next : !cache
 }

@@ -50,7 +50,8 @@ module @story attributes {kvc.weights = "random:1"} {
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: (%{{[^:]*}}: memref<?xi8>, %[[POOL:[^:]*]]: memref<?xi8>, %[[PAGES:[^:]*]]: memref<?xi64>, %[[LENGTHS:[^:]*]]: memref<?xi64>,
 // The only writes to the pool are those of append, to views of it.
-// CHECK: %[[KEYS:.*]] = memref.view %[[POOL]]
+// CHECK: %[[PAGE:.*]] = memref.view %[[POOL]]
+// CHECK: %[[KEYS:.*]] = memref.view %[[PAGE]]
 // CHECK: memref.store %{{.*}}, %[[KEYS]]
 // CHECK-NOT: memref.store %{{.*}}, %[[LENGTHS]]
 // CHECK: return

@@ -310,10 +310,80 @@ func.func @fill(%k: tensor<20x8xf32>, %cache: !cache) -> !cache {
 
 // -----
 
-// A layout that forgets, in a function that says so.
+// A layout that forgets, in a function that says so; one of which attention sees no
+// more than it keeps; and one that has room for the capacity.
 !cache = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc_test.forgetting>
-func.func @forgets(%cache: !cache) -> !cache attributes {kvc.inexact} {
-  return %cache : !cache
+!ring = !kvc.cache<layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.ring<9, 8>>
+!whole = !kvc.cache<layers 1, kv_heads 1, capacity 20, key 4, value 4, f32, #kvc.ring<9, 9>>
+func.func @forgets(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !cache) -> (tensor<?x4xf32>, !cache) attributes {kvc.inexact} {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !cache, tensor<?xi32> -> tensor<?xi64>
+  %next = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %a = kvc.attend %q to %next layer %layer at %p of %s scale 0.5 : tensor<?x4xf32>, !cache, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !cache, tensor<?xi32>
+  return %a, %after : tensor<?x4xf32>, !cache
+}
+func.func @window(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !ring) -> (tensor<?x4xf32>, !ring) {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !ring, tensor<?xi32> -> tensor<?xi64>
+  %next = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !ring, tensor<?xi64>, tensor<?xi32>
+  %a = kvc.attend %q to %next layer %layer at %p of %s scale 0.5 window 9 : tensor<?x4xf32>, !ring, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !ring, tensor<?xi32>
+  return %a, %after : tensor<?x4xf32>, !ring
+}
+func.func @whole(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !whole) -> (tensor<?x4xf32>, !whole) {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !whole, tensor<?xi32> -> tensor<?xi64>
+  %next = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !whole, tensor<?xi64>, tensor<?xi32>
+  %a = kvc.attend %q to %next layer %layer at %p of %s scale 0.5 : tensor<?x4xf32>, !whole, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !whole, tensor<?xi32>
+  return %a, %after : tensor<?x4xf32>, !whole
+}
+
+// -----
+
+// A window larger than what the layout keeps, in the second of two groups.
+!two = !kvc.cache<layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.contiguous, layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.ring<9, 8>>
+func.func @forgets(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !two) -> (tensor<?x4xf32>, !two) {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !two, tensor<?xi32> -> tensor<?xi64>
+  %one = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  // expected-note@+1 {{hint: use '!kvc.cache<layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.contiguous, layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.contiguous>' for %2}}
+  %next = kvc.append %q, %q to %one group 1 layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+1 {{expected a layout that keeps every position that a query sees (the last 10), or a function that is kvc.inexact, but got #kvc.ring<9, 8>, which keeps the last 9}}
+  %a = kvc.attend %q to %next group 1 layer %layer at %p of %s scale 0.5 window 10 : tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  %after = kvc.advance %next by %s : !two, tensor<?xi32>
+  return %a, %after : tensor<?x4xf32>, !two
+}
+
+// -----
+
+// Layers are those of a group: one of the second has no append.
+!two = !kvc.cache<layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.contiguous, layers 2, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.paged<16>>
+func.func @unequal(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !two) -> !two {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !two, tensor<?xi32> -> tensor<?xi64>
+  %one = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  // expected-note@+1 {{this cache}}
+  %next = kvc.append %q, %q to %one group 1 layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+2 {{expected an append to each of the cache's 3 layers, so that all have one length, but got none to layer 1 of group 1}}
+  // expected-note@+1 {{at layer 1 of group 1 gives}}
+  %after = kvc.advance %next by %s : !two, tensor<?xi32>
+  return %after : !two
+}
+
+// -----
+
+!two = !kvc.cache<layers 1, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.contiguous, layers 2, kv_heads 1, capacity 90, key 4, value 4, f32, #kvc.paged<16>>
+func.func @other_group(%q: tensor<?x4xf32>, %s: tensor<?xi32>, %cache: !two) -> !two {
+  %layer = arith.constant 0 : index
+  %p = kvc.positions %cache of %s : !two, tensor<?xi32> -> tensor<?xi64>
+  // expected-note@+1 {{this cache}}
+  %next = kvc.append %q, %q to %cache layer %layer at %p of %s : tensor<?x4xf32>, tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  // expected-error@+2 {{expected the step's keys of layer 0 of group 1 to be appended before they are read, but got a cache without them}}
+  // expected-note@+1 {{at layer 0 of group 1 gives}}
+  %a = kvc.attend %q to %next group 1 layer %layer at %p of %s scale 0.5 : tensor<?x4xf32>, !two, tensor<?xi64>, tensor<?xi32>
+  return %next : !two
 }
 
 // -----
