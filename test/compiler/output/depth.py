@@ -12,7 +12,7 @@ import sys
 spec, folder = sys.argv[1:]
 PAIRS = {
     "contiguous": (dict(layers=2), dict(layers=30)),
-    "paged": (dict(layers=2, context=8192, cache="paged<32>"),
+    "paged": (dict(layers=2, context=32768, cache="paged<128>"),
               dict(layers=30, context=1 << 20, cache="paged<4096>")),
 }
 
