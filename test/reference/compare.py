@@ -5,7 +5,8 @@
     compare.py REFERENCE.npy LOGITS.npy [--row 1] --tolerance 1e-10
 
 Prints the largest absolute difference, divided by the reference's largest
-absolute logit with --relative-to-largest. Fails where it is above the
+absolute logit with --relative-to-largest; with --root-mean-square that of all
+differences, divided by that of the reference. Fails where it is above the
 tolerance, where shapes differ, and where anything is not finite.
 """
 
@@ -18,8 +19,20 @@ from files import add_model_options, parse_ids, read_model
 from oracle import forward
 
 
-def difference(reference, logits, relative=False):
-    """The largest difference; an error where the two can't be compared."""
+def largest(reference, difference):
+    return np.abs(difference).max()
+
+
+def relative_to_largest(reference, difference):
+    return largest(reference, difference) / np.abs(reference).max()
+
+
+def root_mean_square(reference, difference):
+    return np.sqrt(np.mean(difference ** 2) / np.mean(reference ** 2))
+
+
+def difference(reference, logits, measure=largest):
+    """What `measure` makes of them; an error where the two can't be compared."""
     if reference.shape != logits.shape:
         raise ValueError(f"expected logits of shape {list(reference.shape)}, "
                          f"but got {list(logits.shape)}")
@@ -29,8 +42,7 @@ def difference(reference, logits, relative=False):
         if not np.isfinite(array).all():
             at = np.argwhere(~np.isfinite(array))[0].tolist()
             raise ValueError(f"expected finite numbers, but the {name} at {at} is {array[tuple(at)]}")
-    largest = np.abs(reference - logits.astype(np.float64)).max()
-    return largest / np.abs(reference).max() if relative else largest
+    return measure(reference, reference - logits.astype(np.float64))
 
 
 def main():
@@ -41,7 +53,9 @@ def main():
     parser.add_argument("--ids", help="1,2,3 or IDS.npy; needed with a model")
     parser.add_argument("--row", type=int, help="use one row of the reference's batch")
     parser.add_argument("--tolerance", type=float, required=True)
-    parser.add_argument("--relative-to-largest", action="store_true")
+    for measure in relative_to_largest, root_mean_square:
+        parser.add_argument("--" + measure.__name__.replace("_", "-"), dest="measure",
+                            action="store_const", const=measure, default=largest)
     add_model_options(parser)
     options = parser.parse_args()
 
@@ -55,11 +69,12 @@ def main():
         model = read_model(options.reference, options.weights, options.cache, options.activations)
         reference = forward(model, ids if options.row is None else ids[options.row])
     try:
-        found = difference(reference, np.load(options.logits), options.relative_to_largest)
+        found = difference(reference, np.load(options.logits), options.measure)
     except ValueError as error:
         sys.exit(f"error: {options.logits}: {error}")
     within = found <= options.tolerance
-    print(f"max difference {found:.3g}, tolerance {options.tolerance:g}: "
+    what = options.measure.__name__.replace("_", "-")
+    print(f"{what} difference {found:.3g}, tolerance {options.tolerance:g}: "
           f"{'within' if within else 'above'}")
     sys.exit(not within)
 
