@@ -34,8 +34,10 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "--tile: expected ROWSxGROUPS, but got " +
                                        tile);
-  for (kvc::TargetDescription &target : options.targets)
-    target.linear.tile = target.linear.integerTile = shape;
+  for (kvc::TargetDescription &target : options.targets) {
+    target.linear.tile = shape;
+    target.linear.floats = target.linear.integers = {shape, shape};
+  }
   return llvm::Error::success();
 }
 
