@@ -29,6 +29,12 @@ Activation activationOf(ActivationKind kind) {
   llvm_unreachable("all activations have been named");
 }
 
+// The windows of layers, each once: 0 is none, and the first.
+SmallVector<int64_t> windowsOf(const ModelSpec &spec) {
+  std::set<int64_t> windows(spec.windows.begin(), spec.windows.end());
+  return SmallVector<int64_t>(windows.begin(), windows.end());
+}
+
 class ModuleBuilder {
 public:
   // `matrices`: how they are stored; null: as the file has them. `rounds`: whether
@@ -84,10 +90,14 @@ private:
   void buildLayer(int64_t window);
   // x and the cache, as they go from layer to layer.
   using State = SmallVector<Value>;
+  // Whether layers stand in groups of the cache, one for each window.
+  bool hasGroups() { return cache.getGroups().size() > 1; }
   Value layerAt(Value base, int64_t offset);
-  State loop(Value from, Value to, int64_t step, const State &state,
+  Value cachedAt(Value number, int64_t offset);
+  State loop(StringRef name, Value from, Value to, int64_t step, const State &state,
              function_ref<State(Value layer, const State &)> body);
-  State decode(Value base, int64_t offset, ArrayRef<int64_t> windows, State state);
+  State decode(Value base, Value number, int64_t offset, ArrayRef<int64_t> windows,
+               State state);
   State decodeAll(const State &state);
   void buildForward();
 
@@ -97,6 +107,7 @@ private:
   const Storage *matrices;
   bool rounds;
   CacheType cache;
+  int64_t period = 0; // after which kinds of layers return
   Value positions, sequences; // of @forward
 };
 
@@ -242,18 +253,23 @@ std::string ModuleBuilder::layerName(int64_t window) {
 
 // One layer: x += attention(norm(x)); x += feed_forward(norm(x)).
 void ModuleBuilder::buildLayer(int64_t window) {
-  auto type = b.getFunctionType(
-      {b.getIndexType(), rows(spec.width), perToken(b.getI64Type()),
-       perToken(b.getI32Type()), cache},
-      {rows(spec.width), cache});
-  auto function = func::FuncOp::create(b, layerName(window), type);
+  SmallVector<Type> inputs(hasGroups() ? 2 : 1, b.getIndexType());
+  inputs.append({rows(spec.width), perToken(b.getI64Type()),
+                 perToken(b.getI32Type()), cache});
+  auto function = func::FuncOp::create(
+      b, layerName(window), b.getFunctionType(inputs, {rows(spec.width), cache}));
   function.setPrivate();
   OpBuilder::InsertionGuard guard(b);
-  Block *entry =
-      addEntry(function, {"layer", "x", "positions", "sequences", "cache"});
-  Value layer = entry->getArgument(0), x = entry->getArgument(1),
-        positions = entry->getArgument(2), sequences = entry->getArgument(3),
-        previous = entry->getArgument(4);
+  SmallVector<StringRef> names{"layer", "x", "positions", "sequences", "cache"};
+  if (hasGroups())
+    names.insert(names.begin() + 1, "cached");
+  Block *entry = addEntry(function, names);
+  Value layer = entry->getArgument(0);
+  Value cached = hasGroups() ? entry->getArgument(1) : layer; // in the cache's group
+  auto rest = entry->getArguments().take_back(4);
+  Value x = rest[0], positions = rest[1], sequences = rest[2], previous = rest[3];
+  SmallVector<int64_t> windows = windowsOf(spec);
+  int64_t group = hasGroups() ? llvm::find(windows, window) - windows.begin() : 0;
 
   Value h = as("h").norm(x, spec.attentionNorm, spec.attentionNormBias, layer);
   Value q = as("q").linear(h, spec.query, spec.queryBias, layer);
@@ -262,12 +278,12 @@ void ModuleBuilder::buildLayer(int64_t window) {
   k = as("k_rotated").rotary(k, positions);
   Value v = as("v").linear(h, spec.value, spec.valueBias, layer);
   as("next");
-  Value next = AppendOp::create(b, cache, k, v, previous, /*group=*/0, layer,
+  Value next = AppendOp::create(b, cache, k, v, previous, group, cached,
                                 positions, sequences);
   as("attended");
   Value attended =
-      AttendOp::create(b, q.getType(), q, next, /*group=*/0, layer, positions, sequences,
-                       b.getF64FloatAttr(spec.attentionScale),
+      AttendOp::create(b, q.getType(), q, next, b.getI64IntegerAttr(group), cached,
+                       positions, sequences, b.getF64FloatAttr(spec.attentionScale),
                        window ? b.getI64IntegerAttr(window) : IntegerAttr());
   Value o = as("o").linear(attended, spec.output, spec.outputBias, layer);
   as("x_attended");
@@ -306,14 +322,33 @@ Value ModuleBuilder::layerAt(Value base, int64_t offset) {
   return arith::AddIOp::create(b, base, constant);
 }
 
+// Which layer of its cache's group the layer at `offset` of the period `number` is.
+Value ModuleBuilder::cachedAt(Value number, int64_t offset) {
+  auto before = [&](int64_t layers) {
+    return llvm::count(ArrayRef(spec.windows).take_front(layers),
+                       spec.windows[offset]);
+  };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  as("cached");
+  if (!number)
+    return constant(before(offset));
+  Value first = arith::MulIOp::create(b, number, constant(before(period)));
+  return before(offset) == 0
+             ? first
+             : arith::AddIOp::create(b, first, constant(before(offset)));
+}
+
 ModuleBuilder::State
-ModuleBuilder::loop(Value from, Value to, int64_t step, const State &state,
+ModuleBuilder::loop(StringRef name, Value from, Value to, int64_t step,
+                    const State &state,
                     function_ref<State(Value, const State &)> body) {
   as(step == 1 ? "one" : "period");
   Value distance = arith::ConstantIndexOp::create(b, step);
   as("decoded");
   auto loop = scf::ForOp::create(b, from, to, distance, state);
-  nameArguments(loop.getBody(), {"layer", "x", "cache"});
+  nameArguments(loop.getBody(), {name, "x", "cache"});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   scf::YieldOp::create(
@@ -322,24 +357,37 @@ ModuleBuilder::loop(Value from, Value to, int64_t step, const State &state,
 }
 
 // Decodes the layers from `base` + `offset` on, which have these windows: in a loop
-// those of one kind that follow each other. Without a base it is 0.
-ModuleBuilder::State ModuleBuilder::decode(Value base, int64_t offset,
+// those of one kind that follow each other. Without a base it is 0; with one it is the
+// first layer of the period `number`, if layers stand in groups of the cache.
+ModuleBuilder::State ModuleBuilder::decode(Value base, Value number, int64_t offset,
                                            ArrayRef<int64_t> windows,
                                            State state) {
   while (!windows.empty()) {
     int64_t window = windows.front();
+    Value first = layerAt(base, offset), firstCached;
+    if (hasGroups())
+      firstCached = cachedAt(number, offset);
     auto call = [&](Value layer, const State &state) {
+      SmallVector<Value> arguments{layer};
+      if (hasGroups()) {
+        as("cached");
+        Value cached = firstCached;
+        if (layer != first)
+          cached = arith::AddIOp::create(
+              b, arith::SubIOp::create(b, layer, first), firstCached);
+        arguments.push_back(cached);
+      }
+      arguments.append({state[0], positions, sequences, state[1]});
       as("y");
-      auto op = func::CallOp::create(
-          b, layerName(window), TypeRange{rows(spec.width), cache},
-          ValueRange{layer, state[0], positions, sequences, state[1]});
+      auto op = func::CallOp::create(b, layerName(window),
+                                     TypeRange{rows(spec.width), cache}, arguments);
       return State(op.getResults());
     };
     int64_t count =
         windows.take_while([&](int64_t w) { return w == window; }).size();
-    Value first = layerAt(base, offset);
     state = count == 1 ? call(first, state)
-                       : loop(first, layerAt(base, offset + count), 1, state, call);
+                       : loop("layer", first, layerAt(base, offset + count), 1, state,
+                              call);
     windows = windows.drop_front(count);
     offset += count;
   }
@@ -349,17 +397,32 @@ ModuleBuilder::State ModuleBuilder::decode(Value base, int64_t offset,
 // Decodes all layers: kinds that return periodically in a loop over the periods.
 ModuleBuilder::State ModuleBuilder::decodeAll(const State &state) {
   ArrayRef<int64_t> windows = spec.windows;
-  int64_t period = 1, layers = windows.size();
+  int64_t layers = windows.size();
+  period = 1;
   while (windows.drop_front(period) != windows.drop_back(period))
     ++period;
   int64_t whole = layers / period * period;
   if (period == 1 || whole == period)
-    return decode({}, 0, windows, state);
-  State decoded = loop(layerAt({}, 0), layerAt({}, whole), period, state,
-                       [&](Value base, const State &state) {
-                         return decode(base, 0, windows.take_front(period), state);
-                       });
-  return decode({}, whole, windows.drop_front(whole), decoded);
+    return decode({}, {}, 0, windows, state);
+  auto decodePeriod = [&](Value base, Value number, const State &state) {
+    return decode(base, number, 0, windows.take_front(period), state);
+  };
+  State decoded;
+  if (hasGroups())
+    decoded = loop("number", layerAt({}, 0), layerAt({}, whole / period), 1, state,
+                   [&](Value number, const State &state) {
+                     as("period");
+                     Value size = arith::ConstantIndexOp::create(b, period);
+                     as("layer");
+                     Value base = arith::MulIOp::create(b, number, size);
+                     return decodePeriod(base, number, state);
+                   });
+  else
+    decoded = loop("layer", layerAt({}, 0), layerAt({}, whole), period, state,
+                   [&](Value base, const State &state) {
+                     return decodePeriod(base, {}, state);
+                   });
+  return decode({}, {}, whole, windows.drop_front(whole), decoded);
 }
 
 // tokens, sequences, outputs, cache -> logits of the rows `outputs`, cache.
@@ -408,7 +471,7 @@ OwningOpRef<ModuleOp> ModuleBuilder::build() {
   (*module)->setAttr(kWeightsAttr, b.getStringAttr(spec.weights));
   b.setInsertionPointToStart(module->getBody());
   declareAll();
-  for (int64_t window : std::set<int64_t>(spec.windows.begin(), spec.windows.end()))
+  for (int64_t window : windowsOf(spec))
     buildLayer(window);
   buildForward();
   return module;
@@ -488,11 +551,26 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   Attribute layout = ContiguousAttr::get(context);
   if (options.pagePositions)
     layout = PagedAttr::getChecked(complain, context, options.pagePositions);
-  Group group{spec.layers, spec.kvHeads, capacity, spec.headDim, spec.headDim,
-              typeOf(context, *cached), layout};
+  if (options.ringSlice && llvm::all_of(spec.windows, [](int64_t w) { return !w; }))
+    return invalidOption("--cache: expected a model whose layers have a window for a "
+                         "ring, but got none");
+  auto groupFor = [&](int64_t layers, Attribute layout) {
+    return Group{layers,       spec.kvHeads, capacity, spec.headDim,
+                 spec.headDim, typeOf(context, *cached), layout};
+  };
+  SmallVector<Group> groups;
+  if (!options.ringSlice)
+    groups.push_back(groupFor(spec.layers, layout));
+  else
+    for (int64_t window : windowsOf(spec)) {
+      Attribute ring = layout;
+      if (layout && window)
+        ring = RingAttr::getChecked(complain, context, window, options.ringSlice);
+      groups.push_back(groupFor(llvm::count(spec.windows, window), ring));
+    }
   CacheType cache;
-  if (layout)
-    cache = CacheType::getChecked(complain, context, ArrayRef(group));
+  if (llvm::all_of(groups, [](const Group &group) { return group.layout; }))
+    cache = CacheType::getChecked(complain, context, ArrayRef(groups));
   if (!cache)
     return invalidOption("--cache: " + problem);
   OwningOpRef<ModuleOp> module =

@@ -15,6 +15,9 @@ struct BuildOptions {
   std::string numerics = "fma"; // or "tiles": the class of numerics
   std::string cacheType;  // f64, f32, f16, bf16; "": the arithmetic's type
   int64_t pagePositions = 0; // positions of a page; 0: contiguous
+  // Layers with a window stand on a ring that takes slices of so many tokens; 0: as
+  // the others do.
+  int64_t ringSlice = 0;
   int64_t capacity = 0;   // positions of a sequence; 0: the model's context
 };
 

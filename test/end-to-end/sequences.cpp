@@ -1,6 +1,6 @@
 // kvc-sequences DIR DENSE_DIR [OPERATIONS]: random operations on the sequences
 // of two sessions of a compiled model against a dense oracle, the same model in
-// contiguous memory, which computes a sequence's logits and cells at once from
+// memory that keeps all, which computes a sequence's logits and cells at once from
 // nothing but its tokens. After each operation the cells of every sequence must
 // have the oracle's bits, and the rows of logits that came out, too. Cache and
 // workspace start as NaN; the runtime's memory comes from an allocator that
@@ -62,15 +62,18 @@ kvc_session_info report(const kvc_session *session) {
   return info;
 }
 
-// Keys and values that a sequence holds, group by group and position by position,
-// whatever the layout: see kvc_group. Those before `first` are left out.
-Bytes cellsOf(const kvc_session *session, int64_t sequence) {
+// Keys and values of a sequence, group by group and position by position, whatever
+// the layout: see kvc_group. Of a group with a window in `library` they are those that
+// the next token finds.
+Bytes cellsOf(const kvc_session *session, int64_t sequence,
+              const kvc_library *library) {
   Bytes cells;
   for (const kvc::PagePool &pool : kvc::groupPools(session)) {
     const kvc_group &group = *pool.group;
     int64_t positions = group.positions_per_page;
+    int64_t window = library->groups[&pool - session->pools].window;
     int64_t first = std::max<int64_t>(
-        0, group.window ? session->lengths[sequence] - group.window + 1 : 0);
+        0, window ? session->lengths[sequence] - window + 1 : 0);
     for (int64_t p = first; p < session->lengths[sequence]; ++p) {
       const char *page =
           pool.memory + kvc::pagesOf(pool, sequence)[p / positions %
@@ -153,7 +156,7 @@ private:
                      KVC_OUTPUTS_ALL};
     if (sequence.length())
       must(kvc_forward(dense, &all, 1, rows.data(), sequence.length()));
-    sequence.cells = cellsOf(dense, 0);
+    sequence.cells = cellsOf(dense, 0, compiled.library);
     return rows;
   }
 
@@ -170,7 +173,7 @@ private:
                                tokens.data()));
       if (tokens != expected.tokens)
         die("%s: sequence %zu holds other tokens", what.c_str(), s);
-      if (cellsOf(world.session, int64_t(s)) != expected.cells)
+      if (cellsOf(world.session, int64_t(s), compiled.library) != expected.cells)
         die("%s: the cells of sequence %zu differ", what.c_str(), s);
     }
   }
@@ -310,6 +313,15 @@ private:
     case 2:
     case 3: {
       int64_t length = below(from.length() + 1);
+      kvc_sequence_info info;
+      kvc_sequence_info_init(&info);
+      must(kvc_sequence_query(world.session, i, &info));
+      if (length && length < info.shortest) {
+        if (kvc_sequence_truncate(world.session, i, length) !=
+            KVC_INVALID_ARGUMENT)
+          die("a truncation to %lld was not refused", (long long)length);
+        return "refused: a truncation to what is forgotten";
+      }
       must(kvc_sequence_truncate(world.session, i, length));
       from.tokens.resize(size_t(length));
       recompute(from);

@@ -90,7 +90,7 @@ void writeJson(const Results &results, const BenchOptions &options) {
   json.open("{", "model");
   json.text("name", info.name);
   json.text("identity", identityOf(info));
-  json.text("layout", info.layout);
+  json.text("layout", layoutsOf(info));
   json.number("layers", info.layers);
   json.number("width", info.width);
   json.number("vocab", info.vocab);

@@ -44,6 +44,20 @@ std::vector<int64_t> fitting(const std::vector<int64_t> &sizes, bool given,
   return fit;
 }
 
+// Bytes of the keys and values that a token behind `depth` others reads.
+int64_t cachedBytes(const kvc_model_info &info, int64_t depth) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < info.groups_count; ++i) {
+    const kvc_group &group = info.groups[i];
+    int64_t seen = group.window ? std::min(depth, group.window) : depth;
+    for (int64_t j = 0; j < group.sections_count; ++j) {
+      const kvc_section &section = group.sections[j];
+      bytes += seen * section.rows * section.pieces * section.bytes;
+    }
+  }
+  return bytes;
+}
+
 // A session with some threads. Its last sequence, the stem, holds a text of the
 // greatest depth, of which others are forks.
 class Bench {
@@ -102,12 +116,24 @@ public:
     return now() - begin;
   }
 
+  // Makes a sequence the first `depth` tokens of the stem: a fork that is cut back, or
+  // computed anew where the cache has forgotten what that takes.
+  void startAt(int64_t sequence, int64_t depth) {
+    must(kvc_sequence_fork(session, batch, sequence));
+    kvc_sequence_info state;
+    kvc_sequence_info_init(&state);
+    must(kvc_sequence_query(session, sequence, &state));
+    bool isKept = depth >= state.shortest;
+    must(kvc_sequence_truncate(session, sequence, isKept ? depth : 0));
+    if (!isKept && depth)
+      forward(sequence, 0, depth, KVC_OUTPUTS_NONE);
+  }
+
   void decode(const Measurement &what, int64_t steps,
               std::vector<double> &seconds) {
     std::vector<kvc_chunk> chunks;
     for (int64_t s = 0; s < what.batch; ++s) {
-      must(kvc_sequence_fork(session, batch, s));
-      must(kvc_sequence_truncate(session, s, what.depth));
+      startAt(s, what.depth);
       next[s] = text[s % int64_t(text.size())];
       chunks.push_back({s, &next[s], 1, KVC_OUTPUTS_LAST});
     }
@@ -238,7 +264,7 @@ Results measure(const kvc_model *model, const std::string &weightsPath,
   int64_t cacheBytes = 0;
   for (Measurement &what : results.all)
     if (what.kind == Kind::decode) {
-      int64_t cached = what.depth * what.batch * info.cache_bytes_per_position;
+      int64_t cached = what.batch * cachedBytes(info, what.depth);
       what.bytes = weights.size + cached;
       cacheBytes = std::max(cacheBytes, cached);
     }

@@ -18,6 +18,13 @@ std::string machineName() {
   return name;
 }
 
+std::string layoutsOf(const kvc_model_info &info) {
+  std::string text;
+  for (int64_t i = 0; i < info.groups_count; ++i)
+    text += (i ? ", " : "") + std::string(info.groups[i].layout);
+  return text;
+}
+
 std::string identityOf(const kvc_model_info &info) {
   std::string text;
   char digits[3];
@@ -62,7 +69,7 @@ void printTable(const Results &results, const BenchOptions &options) {
          "%lld bytes a position, %s\n",
          info.name, identityOf(info).c_str(), wide(info.layers),
          wide(info.width), wide(info.vocab), double(info.weights_bytes) / 1e6,
-         wide(info.cache_bytes_per_position), info.layout);
+         wide(info.cache_bytes_per_position), layoutsOf(info).c_str());
   printf(
       "%s, CPU level %s; medians of %lld rounds, with the least and the most\n",
       machineName().c_str(), results.level.c_str(), wide(options.rounds));

@@ -10,5 +10,7 @@ void printTable(const Results &results, const BenchOptions &options);
 std::string machineName();
 
 std::string identityOf(const kvc_model_info &info);
+// Those of the cache's groups of layers: "paged<16>, ring<20, 32>".
+std::string layoutsOf(const kvc_model_info &info);
 
 #endif

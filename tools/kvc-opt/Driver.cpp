@@ -63,7 +63,8 @@ struct CommandLine {
                "products of integers, v4-vnni, chosen when it loads)")};
   cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
       cl::desc("type of cached keys and values (f64, f32, f16, bf16), layout "
-               "(contiguous, paged<16>, ...), or both"),
+               "(contiguous, paged<16>, ...), ring for layers with a window (ring<64>: in "
+               "slices of 64 tokens), or several"),
       cl::cat(category)};
   cl::opt<std::string> weights{"weights", cl::value_desc("type"),
       cl::desc("storage of matrices: f64, f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, "
@@ -143,15 +144,22 @@ std::string nameOf(const cl::Option &option) {
   return option.ArgStr.empty() ? "a pass" : ("--" + option.ArgStr).str();
 }
 
-// Reads --cache: "f16", "paged<16>" or "f16,paged<16>". The type's name is
-// checked where the arithmetic is known.
+// Reads --cache: "f16", "paged<16>", "f16,paged<16>", "ring,f16", "ring<64>". The
+// type's name is checked where the arithmetic is known.
 bool parseCache(StringRef text, kvc::BuildOptions &options) {
   SmallVector<StringRef> parts;
   text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   bool hasLayout = false;
   for (StringRef part : parts) {
     bool paged = part.consume_front("paged<") && part.consume_back(">");
-    if (paged || part == "contiguous") {
+    bool ring = part.consume_front("ring<") && part.consume_back(">");
+    if (part == "ring" || ring) {
+      if (options.ringSlice)
+        return false;
+      options.ringSlice = kvc::kMaxTokens;
+      if (ring && (part.getAsInteger(10, options.ringSlice) || options.ringSlice < 1))
+        return false;
+    } else if (paged || part == "contiguous") {
       if (hasLayout || (paged && (part.getAsInteger(10, options.pagePositions) ||
                                   options.pagePositions < 1)))
         return false;
@@ -192,8 +200,8 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
     if (option->getNumOccurrences() && option->empty())
       return fail(nameOf(*option) + ": expected a value, but got nothing");
   if (!parseCache(line.cache, options.build))
-    return fail("--cache: expected a type, a layout (contiguous or paged<n>) or "
-                "both, but got '" + line.cache + "'");
+    return fail("--cache: expected a type, a layout (contiguous or paged<n>), "
+                "ring or ring<n>, or several, but got '" + line.cache + "'");
   options.name = line.name;
   if (line.name.getNumOccurrences() && line.name.empty())
     return fail("--name: expected a C identifier, but got nothing");
