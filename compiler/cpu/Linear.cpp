@@ -214,9 +214,9 @@ void Tile::store(Value result, Value row, Value group) {
            [&] { storeRun(kLanes); }, [&] { storeRun(rest); });
 }
 
-// Bytes ahead in a stream that is read once, by one row and by a few: far enough for
-// memory to answer, near enough for the first-level cache.
-static constexpr int64_t kRowAhead = 2048, kFewAhead = 4096;
+// Bytes ahead of what is read once, of one row in each stream, and of a few in all of
+// them: far enough for memory to answer, near enough for the first-level cache.
+static constexpr int64_t kRowAhead = 2048, kFewAhead = 8192;
 
 void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
                           int64_t count, int64_t perBlock, int64_t step,
@@ -229,7 +229,7 @@ void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
     bytes *= size;
   // Tiles that follow each other read a block again: the next one and a quarter.
   int64_t distance = share.count ? perBlock + perBlock / 4
-                                 : (isRow ? kRowAhead : kFewAhead) / bytes;
+                     : (isRow ? kRowAhead : kFewAhead / int64_t(streams.size())) / bytes;
   Value ahead = b.add(at, distance);
   Value isInPanel = b.less(ahead, b.index(extent));
   auto choose = [&](Value inPanel, Value behind) -> Value {
