@@ -216,6 +216,18 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
+def JoinRowLoops : Pass<"kvc-join-row-loops", "::mlir::ModuleOp"> {
+  let summary = "joins loops over the same rows";
+  let description = [{
+    A kernel that works row by row, such as a norm, says so by the attribute
+    `kvc.rows` of its `scf.parallel`: its task n touches row n alone of what other
+    such loops touch. Where one follows another, of as many rows, and nothing in
+    between has an effect, they become one: rotary embedding and append, a norm and
+    the rounding of its rows. A dispatch is saved, and a row is in the caches still.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
 def PlanWorkspace : Pass<"kvc-plan-workspace", "::mlir::ModuleOp"> {
   let summary = "replaces allocations by views of the workspace";
   let description = [{
@@ -235,8 +247,8 @@ def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
   let description = [{
     Each outermost `scf.parallel` of `@forward`, of one dimension, becomes a
     function `(context, begin, end)` and a call of the executor's
-    `parallel_for` with the address of the captured values. A single task is called
-    instead: no thread is asked.
+    `parallel_for` with the address of the captured values. A single task, and those
+    of up to 4 rows (`kvc.rows`), are called instead: no thread is asked.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
     "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];

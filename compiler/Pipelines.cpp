@@ -47,7 +47,8 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   options.integerShapes = shapes(linear.integers);
   pm.addPass(createLowerToKernels(options));
   pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  pm.addPass(createCSEPass()); // what has as many rows has one bound
+  pm.addPass(createJoinRowLoops());
   PlanWorkspaceOptions workspace;
   workspace.maxTokens = kMaxTokens;
   pm.addPass(createPlanWorkspace(workspace));

@@ -52,7 +52,7 @@ Value KernelBuilder::activate(Value x, Activation activation) {
 void kvc::emitElementwise(KernelBuilder &b, ArrayRef<Value> inputs,
                           Value output,
                           function_ref<Value(ValueRange)> combine) {
-  b.parallel("n", b.rowsOf(output), [&](Value n) {
+  b.forEachRow(b.rowsOf(output), [&](Value n) {
     b.forEachRun(b.widthOf(output), [&](Value i, int64_t count) {
       SmallVector<Value> loaded;
       for (Value input : inputs)

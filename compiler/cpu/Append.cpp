@@ -8,7 +8,7 @@ void kvc::emitAppend(KernelBuilder &b, const GroupBuffers &cache, Value keys,
                      Value values, Value layer, Value positions,
                      Value sequences) {
   const Group &group = cache.group;
-  b.parallel("n", b.rowsOf(keys), [&](Value n) {
+  b.forEachRow(b.rowsOf(keys), [&](Value n) {
     Value position =
         b.named("position", b.toIndex(memref::LoadOp::create(b, positions, n)));
     Value sequence =

@@ -7,7 +7,7 @@ using namespace kvc;
 // An entry is a lane of a panel.
 void kvc::emitEmbed(KernelBuilder &b, Value ids, const Matrix &table,
                     Value output) {
-  b.parallel("n", b.rowsOf(output), [&](Value n) {
+  b.forEachRow(b.rowsOf(output), [&](Value n) {
     Value id =
         b.named("id", b.toIndex(memref::LoadOp::create(b, ids, n)));
     Value group = b.divFloor(id, kLanes), lane = b.rem(id, kLanes);

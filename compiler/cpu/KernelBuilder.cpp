@@ -141,8 +141,8 @@ SmallVector<Value> KernelBuilder::forLoop(StringRef name, Value from, Value to,
   return SmallVector<Value>(loop.getResults());
 }
 
-void KernelBuilder::parallel(StringRef name, Value count, Body body,
-                             StringRef variant) {
+scf::ParallelOp KernelBuilder::parallel(StringRef name, Value count, Body body,
+                                        StringRef variant) {
   auto loop = scf::ParallelOp::create(*this, ValueRange{index(0)},
                                       ValueRange{count}, ValueRange{index(1)});
   std::string full = variant.empty() ? kernel : kernel + "." + variant.str();
@@ -150,6 +150,11 @@ void KernelBuilder::parallel(StringRef name, Value count, Body body,
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
   body(named(name, loop.getInductionVars().front()));
+  return loop;
+}
+
+void KernelBuilder::forEachRow(Value count, Body body) {
+  parallel("n", count, body)->setAttr(kRowLoopAttr, getUnitAttr());
 }
 
 void KernelBuilder::parallel(StringRef name, ArrayRef<Tasks> tasks,

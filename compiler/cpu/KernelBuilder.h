@@ -18,6 +18,9 @@
 
 namespace kvc {
 
+// On an scf.parallel whose task n touches row n alone of what other such loops touch.
+inline constexpr llvm::StringLiteral kRowLoopAttr = "kvc.rows";
+
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using Value = mlir::Value;
@@ -73,8 +76,8 @@ public:
                                    StatefulBody body);
   // Independent tasks 0 to count-1, in any order, on any thread; a task's number
   // is called `name`. They are `kernel`, or `variant` of it if it has several.
-  void parallel(llvm::StringRef name, Value count, Body body,
-                llvm::StringRef variant = "");
+  mlir::scf::ParallelOp parallel(llvm::StringRef name, Value count, Body body,
+                                 llvm::StringRef variant = "");
   // Several such kinds of tasks, dispatched together.
   struct Tasks {
     Value count;
@@ -82,6 +85,10 @@ public:
   };
   void parallel(llvm::StringRef name, llvm::ArrayRef<Tasks> tasks,
                 llvm::StringRef variant = "");
+  // A task for each of `count` rows, which touches nothing of other rows that such
+  // tasks write: they may be joined with those of another such loop
+  // (kvc-join-row-loops).
+  void forEachRow(Value count, Body body);
   void ifThen(Value condition, llvm::function_ref<void()> body);
   void ifElse(Value condition, llvm::function_ref<void()> body,
               llvm::function_ref<void()> otherwise);

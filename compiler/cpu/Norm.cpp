@@ -16,7 +16,7 @@ static Value inverseRoot(KernelBuilder &b, Value sum, int64_t width,
 void kvc::emitRMSNorm(KernelBuilder &b, Value input, Value weight,
                       double epsilon, Value output) {
   int64_t width = b.widthOf(input);
-  b.parallel("n", b.rowsOf(input), [&](Value n) {
+  b.forEachRow(b.rowsOf(input), [&](Value n) {
     Value squares = b.forEachRun(
         width, b.splat(0.0), [&](Value i, int64_t count, Value sum) {
           Value x = b.loadLanes(input, {n, i}, count);
@@ -35,7 +35,7 @@ void kvc::emitRMSNorm(KernelBuilder &b, Value input, Value weight,
 void kvc::emitLayerNorm(KernelBuilder &b, Value input, Value weight, Value bias,
                         double epsilon, Value output) {
   int64_t width = b.widthOf(input);
-  b.parallel("n", b.rowsOf(input), [&](Value n) {
+  b.forEachRow(b.rowsOf(input), [&](Value n) {
     Value sum = b.forEachRun(
         width, b.splat(0.0), [&](Value i, int64_t count, Value sum) -> Value {
           return arith::AddFOp::create(b, sum,

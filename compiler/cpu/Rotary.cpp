@@ -21,7 +21,7 @@ void kvc::emitRotary(KernelBuilder &b, RotaryOp op, Value input,
   int64_t heads = b.widthOf(input) / headDim;
   Value table = frequencies(b, op);
   auto wide = VectorType::get({kLanes}, b.getF64Type());
-  b.parallel("n", b.rowsOf(input), [&](Value n) {
+  b.forEachRow(b.rowsOf(input), [&](Value n) {
     Value position = arith::SIToFPOp::create(
         b, b.getF64Type(), memref::LoadOp::create(b, positions, n));
     Value turns = vector::BroadcastOp::create(b, wide, position);

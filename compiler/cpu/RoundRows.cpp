@@ -16,7 +16,7 @@ void kvc::emitRoundRows(KernelBuilder &b, Value input, Value output) {
   auto asWord = [&](Value number) -> Value {
     return arith::BitcastOp::create(b, b.getI32Type(), number);
   };
-  b.parallel("n", b.rowsOf(input), [&](Value n) {
+  b.forEachRow(b.rowsOf(input), [&](Value n) {
     int64_t blocks = b.widthOf(output);
     b.forLoop("block", b.index(0), b.index(blocks), 1, [&](Value block) {
       SmallVector<Value, 2> x, magnitudes, quants;

@@ -38,10 +38,10 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
   // CHECK: llvm.store %[[AS_STRUCT]], %[[TO1]]
   // A single task is called.
   // CHECK: %[[COUNT:.*]] = arith.index_cast %[[N]] : index to i64
-  // CHECK: %[[SINGLE:.*]] = arith.cmpi eq, %[[COUNT]], %[[ONE:.*]] : i64
+  // CHECK: %[[SINGLE:.*]] = arith.cmpi ule, %[[COUNT]], %{{.*}} : i64
   // CHECK: scf.if %[[SINGLE]] {
   // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0 : i64)
-  // CHECK: llvm.call @task(%[[STORAGE0]], %[[ZERO]], %[[ONE]])
+  // CHECK: llvm.call @task(%[[STORAGE0]], %[[ZERO]], %[[COUNT]])
   // CHECK: } else {
   // CHECK: %[[FOR:.*]] = llvm.load %[[EXECUTOR]]
   // CHECK: %[[TASK:.*]] = llvm.mlir.addressof @task
@@ -63,15 +63,18 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
     scf.reduce
   }
   // A loop in a loop over layers captures the layer.
+  // Up to four rows are called as well.
   // CHECK: scf.for %[[L:.*]] =
   // CHECK: llvm.store
+  // CHECK: %[[FEW:.*]] = llvm.mlir.constant(4 : i64)
+  // CHECK: arith.cmpi ule, %{{.*}}, %[[FEW]] : i64
   // CHECK: llvm.mlir.addressof @task_0
   // CHECK: llvm.call
   scf.for %l = %c0 to %n step %c1 {
     scf.parallel (%i) = (%c0) to (%n) step (%c1) {
       memref.store %a, %logits[%l] : memref<?xf32>
       scf.reduce
-    }
+    } {kvc.rows}
   }
   // CHECK: return
   return
