@@ -48,7 +48,7 @@ public:
             kParts, llvm::divideCeil(cache.group.capacity, kSplit))),
         lowest(-std::numeric_limits<double>::infinity()) {
     int64_t wide = b.arithmetic.getIntOrFloatBitWidth() / 32;
-    tile = {std::max<int64_t>(1, shape.rows / wide), shape.groups};
+    tile = {std::clamp<int64_t>(shape.rows / wide, 1, kLanes), shape.groups};
     block = std::max<int64_t>(1, std::min(kRows, kRowElements / width) / group);
   }
 
