@@ -314,8 +314,9 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
     emit([&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
          [](TileShape shape) { return kTaskRows / shape.rows; }, "tile");
   };
+  // Where there is no row, since a caller asks for no logits, many have no task.
   b.ifElse(
-      b.less(rowCount, b.index(2)),
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount, b.index(1)),
       [&] {
         emit([](const LinearKernel &kernel) -> TileShape {
           return {1, int64_t(4 / kernel.weights.size())};
@@ -325,7 +326,7 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
         if (few == 1)
           return emitMany();
         b.ifElse(
-            b.less(rowCount, b.index(few + 1)),
+            b.less(b.sub(rowCount, b.index(1)), b.index(few)), // 1 to few
             [&] {
               emit([&](const LinearKernel &kernel) {
                 return scaled(shapesOf(kernel).few);
