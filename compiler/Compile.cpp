@@ -220,6 +220,8 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
         library.workspaceBytes,
         forward->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttr).getInt());
     if (failed(runPasses(*lowered, [&](OpPassManager &pm) {
+          if (options.afterKernels)
+            options.afterKernels(pm);
           buildLLVMPipeline(pm, target, library.isTiles);
         })))
       return failure();
@@ -312,15 +314,23 @@ void Compilation::reportWeights() {
 // Says in which class of numerics floats are multiplied, if there are any, and which
 // one is faster here.
 void Compilation::reportNumerics() {
-  bool hasFloats = false;
+  bool hasFloats = false, hasNarrow = false;
   module->walk([&](WeightUser op) {
     hasFloats |= isa<LinearOp, GatedLinearOp>(op) && !op->hasAttr("rounded");
   });
+  for (auto weight : module->getOps<WeightOp>())
+    hasNarrow |= &weight.getStorage() == &bf16Storage ||
+                 &weight.getStorage() == &f16Storage;
   if (!hasFloats || !library.arithmetic.isF32())
     return;
-  llvm::errs() << "numerics: " << (library.isTiles ? "tiles" : "fma")
-               << "; fma is the faster class on this machine, where products in "
-                  "tiles take three to six times as many multiplications\n";
+  llvm::errs() << "numerics: " << (library.isTiles ? "tiles" : "fma");
+  // Of f32 by f32 tiles take six products, and that is no clear gain.
+  if (!machineHasTiles())
+    llvm::errs() << "; fma is the faster class on this machine, which has no AMX";
+  else if (hasNarrow)
+    llvm::errs() << "; tiles is the faster class for prompts on this machine, which "
+                    "has AMX";
+  llvm::errs() << "\n";
 }
 
 std::vector<TargetDescription> Compilation::targetsOfModule() {
@@ -330,8 +340,9 @@ std::vector<TargetDescription> Compilation::targetsOfModule() {
     hasIntegers |= op->hasAttr("rounded");
   });
   if (options.isForAnyMachine && !hasIntegers)
-    llvm::erase_if(targets, [](const TargetDescription &target) {
-      return target.linear.hasByteDot;
+    llvm::erase_if(targets, [&](const TargetDescription &target) {
+      return target.linear.hasByteDot &&
+             !(target.linear.hasTiles && library.isTiles);
     });
   return targets;
 }

@@ -31,6 +31,8 @@ struct CompileOptions {
   bool skipCacheContract = false, skipForward = false;
   // Part of the identity; another one only for tests of that.
   int numericsVersion = kNumericsVersion;
+  // What the tests do with kernels before they become LLVM; or null.
+  void (*afterKernels)(mlir::OpPassManager &) = nullptr;
   // Applied to each pass manager (the options of mlir-opt).
   llvm::function_ref<llvm::LogicalResult(mlir::PassManager &)> configure;
 };

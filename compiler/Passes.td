@@ -201,6 +201,8 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
       "bits of a register (this and the rest from the target description)">,
     Option<"byteDot", "byte-dot", "bool", "false",
       "whether the machine has dot products of bytes (AVX-512 VNNI)">,
+    Option<"tiles", "tiles", "bool", "false",
+      "whether the machine has tiles of bytes and bf16 (AMX)">,
     Option<"tileRows", "tile-rows", "int64_t", "6",
       "rows of attention's register tile">,
     Option<"tileGroups", "tile-groups", "int64_t", "1",
@@ -210,7 +212,8 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
       "of many: 2,2,6,1">,
     ListOption<"integerShapes", "integer-shapes", "int64_t",
       "the same of a product of integers: 2,2,4,1">];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let dependentDialects = ["::mlir::amx::AMXDialect",
+    "::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];

@@ -38,6 +38,7 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   const LinearTarget &linear = target.linear;
   options.vectorBits = linear.vectorBits;
   options.byteDot = linear.hasByteDot;
+  options.tiles = linear.hasTiles;
   options.tileRows = linear.tile.rows;
   options.tileGroups = linear.tile.groups;
   auto shapes = [](const ProductShapes &of) -> llvm::SmallVector<int64_t> {
@@ -74,7 +75,10 @@ void kvc::buildLLVMPipeline(OpPassManager &pm, const TargetDescription &target,
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
+  // Together, since loops carry tiles.
+  ConvertToLLVMPassOptions branches;
+  branches.filterDialects = {"amx", "cf"};
+  pm.addPass(createConvertToLLVMPass(branches));
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());

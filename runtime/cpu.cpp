@@ -7,7 +7,10 @@
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <atomic>
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace kvc {
@@ -18,7 +21,7 @@ namespace {
 enum Register { EAX, EBX, ECX, EDX };
 
 // Register state that the operating system must save, as bits of XCR0.
-enum State : uint64_t { plain = 0, ymm = 0x06, zmm = 0xe6 };
+enum State : uint64_t { plain = 0, ymm = 0x06, zmm = 0xe6, tmm = 0x60000 };
 
 struct Feature {
   const char *name;
@@ -58,7 +61,10 @@ constexpr Feature featureTable[] = {
     {"avx512_vnni", 7, 0, ECX, 11, zmm},
     {"avx512_bitalg", 7, 0, ECX, 12, zmm},
     {"avx512_vpopcntdq", 7, 0, ECX, 14, zmm},
+    {"amx_bf16", 7, 0, EDX, 22, tmm},
     {"avx512_fp16", 7, 0, EDX, 23, zmm},
+    {"amx_tile", 7, 0, EDX, 24, tmm},
+    {"amx_int8", 7, 0, EDX, 25, tmm},
     {"avx_vnni", 7, 1, EAX, 4, ymm},
     {"avx512_bf16", 7, 1, EAX, 5, zmm},
     {"lahf_lm", 0x80000001, 0, ECX, 0, plain},
@@ -76,6 +82,20 @@ uint64_t savedState() {
   return uint64_t(edx) << 32 | eax;
 }
 
+// Whether this process may use tiles: all its threads, those of earlier calls, too,
+// and its children. The system refuses where a thread's alternate signal stack is too
+// small for them, or a sandbox forbids it.
+bool mayUseTiles() {
+  constexpr long requestPermission = 0x1023, tileData = 18; // Linux, asm/prctl.h
+  static std::atomic<int> answer{-1};
+  int known = answer.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+    answer.store(known, std::memory_order_relaxed);
+  }
+  return known;
+}
+
 bool hasFeature(const char *name) {
   for (const Feature &feature : featureTable) {
     if (strcmp(feature.name, name) != 0)
@@ -85,7 +105,8 @@ bool hasFeature(const char *name) {
                              &registers[EBX], &registers[ECX],
                              &registers[EDX]) &&
            (registers[feature.reg] >> feature.bit & 1) &&
-           (savedState() & feature.state) == feature.state;
+           (savedState() & feature.state) == feature.state &&
+           (feature.state != tmm || mayUseTiles());
   }
   return false;
 }

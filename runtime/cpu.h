@@ -11,7 +11,9 @@ constexpr int featureRoom = 32;
 
 // True when the machine has all of `features`, names as /proc/cpuinfo spells
 // them, separated by blanks; else `missing` gets the first that it lacks, or
-// that this file doesn't know.
+// that this file doesn't know. AMX's tiles are registers that the system gives a
+// process on request: who asks for a feature of theirs makes that request, once in
+// a process, and where it is refused the machine lacks it.
 bool hasFeatures(const char *features, char (&missing)[featureRoom]);
 
 // Name of the i-th feature that this file knows; NULL past the last.

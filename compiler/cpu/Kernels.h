@@ -83,6 +83,9 @@ struct LinearKernel {
   mlir::Value residual = {};                // or null; may be the output's buffer
   mlir::Value output = {};
   bool isLogits = false; // the caller's: every NaN is the same
+  // Where tiles multiply them, the input's numbers as sums of bf16:
+  // [inputs / 32][3][rows][32], the smallest first; else null.
+  mlir::Value parts = {};
   // Of the class tiles: numbers are multiplied as sums of bf16 (LinearTiles.cpp).
   bool isTiles = false;
 };

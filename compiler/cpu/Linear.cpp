@@ -7,6 +7,7 @@
 // bias, or to 0, one block after the other. So an output is the same bits in the
 // one-row form and in the tiled form, in every tile shape, on every CPU.
 #include "compiler/cpu/LinearTile.h"
+#include "compiler/cpu/TileOps.h"
 
 using namespace mlir;
 using namespace kvc;
@@ -78,12 +79,14 @@ std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
                                            const Matrix &like) {
   int64_t shared = tiles != 1 ? groups : 0;
   if (kernel.rounded && like.storage->quants) {
-    // Dot products of bytes leave time to unpack what they multiply.
-    bool keeps = !target.hasByteDot && like.storage->quants->bits < 8;
+    // Dot products of bytes leave time to unpack what they multiply; tiles are loaded
+    // from memory.
+    bool keeps = (!target.hasByteDot && like.storage->quants->bits < 8) ||
+                 (target.hasTiles && kTileRows % rows == 0);
     return makeIntegerProduct(b, kernel, target, like, keeps ? shared : 0);
   }
   if (kernel.isTiles)
-    return makeTilesProduct(b, kernel, target, like, shared);
+    return makeTilesProduct(b, kernel, target, like, rows, shared);
   return makeFloatProduct(b, kernel, like, shared);
 }
 
@@ -101,15 +104,12 @@ void Tile::addBlock(const LinearKernel &kernel, ArrayRef<size_t> matrices,
     TileShare share{tile, {}};
     if (tiles != 1)
       share.count = b.divCeil(b.sub(lastRow, firstRow), rows);
-    SmallVector<Value> sums = product->sum(block, rowLoad, share);
-    for (auto [m, matrix] : llvm::enumerate(matrices))
-      for (int64_t r = 0; r != rows; ++r)
-        for (int64_t g = 0; g != groups; ++g) {
-          SmallVector<Value> at = total(matrix, tile, r, g);
-          Value sum = sums[(m * rows + r) * groups + g];
-          b.storeLanes(arith::AddFOp::create(b, b.loadLanes(totals, at), sum),
-                       totals, at);
-        }
+    product->forEachSum(block, rowLoad, share, [&](int64_t place, Value sum) {
+      SmallVector<Value> at = total(matrices[place / (rows * groups)], tile,
+                                    place / groups % rows, place % groups);
+      b.storeLanes(arith::AddFOp::create(b, b.loadLanes(totals, at), sum), totals,
+                   at);
+    });
   });
 }
 
@@ -261,6 +261,30 @@ void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
             [&](Value line) { prefetchLine(b.mul(line, kLine)); });
 }
 
+// Whether a matrix, in some layers, isn't multiplied with rounded inputs.
+static bool hasFloats(const LinearKernel &kernel) {
+  if (!kernel.rounded)
+    return true;
+  for (const Matrix &matrix : kernel.weights)
+    for (const Matrix *one = &matrix; one; one = one->otherwise.get())
+      if (!one->storage->quants)
+        return true;
+  return false;
+}
+
+// Makes the parts of inputs that are multiplied in tiles; what has one input has one
+// buffer of them.
+static void splitInputs(KernelBuilder &b, MutableArrayRef<LinearKernel> kernels) {
+  DenseMap<Value, Value> parts;
+  for (LinearKernel &kernel : kernels)
+    if (kernel.isTiles && hasFloats(kernel)) {
+      Value &made = parts[kernel.input];
+      if (!made)
+        made = emitSplitRows(b, kernel);
+      kernel.parts = made;
+    }
+}
+
 void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
                      const LinearTarget &target) {
   Value rowCount = b.rowsOf(kernels.front().output);
@@ -292,13 +316,12 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
     return {std::max<int64_t>(1, shape.rows / scale), shape.groups};
   };
   auto shapesOf = [&](const LinearKernel &kernel) -> ProductShapes {
-    if (kernel.isTiles && !kernel.rounded) {
-      TileShape shape = tilesShape(target, kernel.weights);
-      return {shape, shape};
-    }
+    if (kernel.isTiles && !kernel.rounded)
+      return tilesShapes(target, kernel.weights);
     return kernel.rounded ? target.integers : target.floats;
   };
-  auto emit = [&](function_ref<TileShape(const LinearKernel &)> shapeOf,
+  auto emit = [&](ArrayRef<LinearKernel> kernels,
+                  function_ref<TileShape(const LinearKernel &)> shapeOf,
                   function_ref<int64_t(TileShape)> tiles, StringRef name) {
     auto tasks = llvm::map_to_vector(kernels, [&](const LinearKernel &kernel) {
       TileShape shape = shapeOf(kernel);
@@ -311,14 +334,18 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
   for (const LinearKernel &kernel : kernels)
     few = std::min(few, scaled(shapesOf(kernel).few).rows);
   auto emitMany = [&] {
-    emit([&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
+    SmallVector<LinearKernel> split(kernels);
+    if (target.hasTiles)
+      splitInputs(b, split);
+    emit(split,
+         [&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
          [](TileShape shape) { return kTaskRows / shape.rows; }, "tile");
   };
   // Where there is no row, since a caller asks for no logits, many have no task.
   b.ifElse(
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount, b.index(1)),
       [&] {
-        emit([](const LinearKernel &kernel) -> TileShape {
+        emit(kernels, [](const LinearKernel &kernel) -> TileShape {
           return {1, int64_t(4 / kernel.weights.size())};
         }, one, "row");
       },
@@ -328,7 +355,7 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
         b.ifElse(
             b.less(b.sub(rowCount, b.index(1)), b.index(few)), // 1 to few
             [&] {
-              emit([&](const LinearKernel &kernel) {
+              emit(kernels, [&](const LinearKernel &kernel) {
                 return scaled(shapesOf(kernel).few);
               }, one, "few");
             },

@@ -7,6 +7,7 @@
 // the row's scaled sum. So a sum is the same bits whatever instructions multiply the
 // bytes.
 #include "compiler/cpu/LinearTile.h"
+#include "compiler/cpu/TileOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -94,6 +95,34 @@ private:
   Value multiplyAdd(const Factor &factor, Value row, Value sum);
   Value finishSum(Value sum, Value negatedSum);
 
+  // A word of a rounded row's block, and one that is a number, for all lanes.
+  Value rowWord(Value row, Value sub, int64_t at) {
+    return memref::LoadOp::create(b, kernel.rounded,
+                                  ValueRange{row, sub, b.index(at)});
+  }
+  Value rowNumber(Value row, Value sub, int64_t at) {
+    return b.splat(
+        arith::BitcastOp::create(b, b.arithmetic, rowWord(row, sub, at)));
+  }
+  // Adds a block's integers, or a half's, with their factors to `sums`, [matrices]
+  // [rows][groups].
+  void addScaled(ArrayRef<Group> groups, ArrayRef<Value> rows, Value sub,
+                 int64_t half, function_ref<Value(size_t row, size_t group)> integer,
+                 MutableArrayRef<Value> sums);
+  size_t placeOf(size_t row, size_t group, size_t rows) {
+    return (group / groupsOfMatrix * rows + row) * groupsOfMatrix +
+           group % groupsOfMatrix;
+  }
+  // The sums without minima, of integers in registers and in tiles.
+  SmallVector<Value> sumRegisters(ArrayRef<Group> groups, ArrayRef<Value> rows,
+                                  Value first, Value last, const TileShare &share);
+  SmallVector<Value> sumTiles(ArrayRef<Group> groups, ArrayRef<Value> rows,
+                              Value first, Value last, const TileShare &share);
+
+  // Whether the rows of a tile are multiplied at once (AMX), by quants with a sign.
+  bool usesTiles() const {
+    return target.hasTiles && isShared && kTileRows % target.integers.many.rows == 0;
+  }
   // Whether quants are multiplied as they are packed, with their zero above 0, and
   // the row's sum makes good for it.
   bool keepsZero() const { return target.hasByteDot || quants.bits < 8; }
@@ -125,6 +154,7 @@ private:
   const int64_t lanes, parts; // of a register; registers for 16 lanes
   const VectorType words, shorts, bytes;
   Value unpacked; // [blocks][words][groups][64], or null
+  size_t groupsOfMatrix = 0; // in a block
 };
 } // namespace
 
@@ -273,9 +303,14 @@ void IntegerProduct::prepare(const ProductBlock &block) {
   Value first = b.divFloor(block.begin, kBlock);
   b.forLoop("sub", first, b.divFloor(block.end, kBlock), 1, [&](Value sub) {
     forEachPackedWord(sub, groups, 0, kWords, [&](int64_t word, ArrayRef<Value> quants) {
-      for (auto [i, quant] : llvm::enumerate(quants))
-        vector::StoreOp::create(b, quant, unpacked,
+      for (auto [i, quant] : llvm::enumerate(quants)) {
+        Value value = quant;
+        if (usesTiles())
+          value = arith::SubIOp::create(b, value,
+                                        constant(bytes, int8_t(this->quants.zero)));
+        vector::StoreOp::create(b, value, unpacked,
                                 unpackedAt(b.sub(sub, first), word, i));
+      }
     });
   });
 }
@@ -367,32 +402,32 @@ Value IntegerProduct::finishSum(Value sum, Value negatedSum) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
-                                       ArrayRef<Value> rows,
-                                       const TileShare &share) {
-  SmallVector<Group> groups = groupsOf(block); // [matrices][groups]
-  int64_t perMatrix = block.groups.size();
-  Value first = b.divFloor(block.begin, kBlock);
-  Value last = b.divFloor(block.end, kBlock);
-  auto rowWord = [&](Value row, Value sub, int64_t at) -> Value {
-    return memref::LoadOp::create(b, kernel.rounded,
-                                  ValueRange{row, sub, b.index(at)});
-  };
-  auto rowNumber = [&](Value row, Value sub, int64_t at) {
-    return b.splat(
-        arith::BitcastOp::create(b, b.arithmetic, rowWord(row, sub, at)));
-  };
+void IntegerProduct::addScaled(ArrayRef<Group> groups, ArrayRef<Value> rows,
+                               Value sub, int64_t half,
+                               function_ref<Value(size_t, size_t)> integer,
+                               MutableArrayRef<Value> sums) {
+  SmallVector<Value> scales = llvm::map_to_vector(
+      groups, [&](const Group &group) { return loadScales(group, sub, half); });
+  for (auto [r, row] : llvm::enumerate(rows)) {
+    Value rowScale = rowNumber(row, sub, RoundedRow::Scale);
+    for (size_t g = 0; g != groups.size(); ++g) {
+      Value integers = integer(r, g);
+      Value factor = arith::MulFOp::create(b, scales[g], rowScale);
+      Value &sum = sums[placeOf(r, g, rows.size())];
+      sum = b.fma(arith::SIToFPOp::create(b, b.lanes(), integers), factor, sum);
+    }
+  }
+}
+
+SmallVector<Value> IntegerProduct::sumRegisters(ArrayRef<Group> groups,
+                                                ArrayRef<Value> rows, Value first,
+                                                Value last,
+                                                const TileShare &share) {
   auto splatWord = [&](Value word) -> Value {
     return vector::BroadcastOp::create(b, words, word);
   };
-  // Where the sum of a row and a group is, and its integers, register by register.
-  auto sumOf = [&](size_t row, size_t group) {
-    return (group / perMatrix * rows.size() + row) * perMatrix +
-           group % perMatrix;
-  };
-
   SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
-  sums = b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
+  return b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
     prefetch(groups, sub, rows.size() == 1, share);
     SmallVector<Value> next(state);
     size_t perRow = groups.size() * parts;
@@ -422,29 +457,92 @@ SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
           }
         }
       });
-      SmallVector<Value> scales = llvm::map_to_vector(
-          groups, [&](const Group &group) { return loadScales(group, sub, half); });
-      for (auto [r, row] : llvm::enumerate(rows)) {
-        Value rowScale = rowNumber(row, sub, RoundedRow::Scale);
-        for (size_t g = 0; g != groups.size(); ++g) {
-          Value integer;
-          for (int64_t part = 0; part != parts; ++part) {
-            Value lanesOfPart =
-                finishSum(integers[r * perRow + g * parts + part], negatedSums[r]);
-            integer = part ? vector::ShuffleOp::create(
-                                 b, integer, lanesOfPart,
-                                 llvm::to_vector(llvm::seq<int64_t>(kLanes)))
-                                 .getResult()
-                           : lanesOfPart;
-          }
-          Value factor = arith::MulFOp::create(b, scales[g], rowScale);
-          Value &sum = next[sumOf(r, g)];
-          sum = b.fma(arith::SIToFPOp::create(b, b.lanes(), integer), factor, sum);
+      addScaled(groups, rows, sub, half, [&](size_t r, size_t g) {
+        Value integer;
+        for (int64_t part = 0; part != parts; ++part) {
+          Value lanesOfPart =
+              finishSum(integers[r * perRow + g * parts + part], negatedSums[r]);
+          integer = part ? vector::ShuffleOp::create(
+                               b, integer, lanesOfPart,
+                               llvm::to_vector(llvm::seq<int64_t>(kLanes)))
+                               .getResult()
+                         : lanesOfPart;
         }
-      }
+        return integer;
+      }, next);
     }
     return next;
   });
+}
+
+// A tile has no way to a vector but by memory: while a block's integers are scaled,
+// those of the next one are on their way there.
+SmallVector<Value> IntegerProduct::sumTiles(ArrayRef<Group> groups,
+                                            ArrayRef<Value> rows, Value first,
+                                            Value last, const TileShare &share) {
+  Type byte = b.getI8Type(), word = b.getI32Type();
+  int64_t rowCount = rows.size(), count = groups.size();
+  int64_t perHalf = kWords / parts32;
+  Value integers = b.named(
+      "integers",
+      memref::AllocaOp::create(
+          b, MemRefType::get({2, parts32 * count, rowCount, kLanes}, word),
+          b.getI64IntegerAttr(64)));
+  auto place = [&](Value sub, int64_t half, int64_t g, int64_t r) {
+    return SmallVector<Value>{b.rem(b.sub(sub, first), 2),
+                              b.index(half * count + g), b.index(r), b.index(0)};
+  };
+  // The rows follow each other from the first; those behind the last one are any
+  // bytes of the buffer, whose sums nobody stores.
+  int64_t rowStride = kernel.inputs / kBlock * RoundedRow::Words;
+  auto multiply = [&](Value sub) {
+    for (int64_t half = 0; half != parts32; ++half) {
+      Value at = b.index(half * perHalf);
+      Value x = loadTile(b, rowCount, 4 * perHalf, byte, kernel.rounded,
+                         {rows.front(), sub, at}, rowStride);
+      for (int64_t g = 0; g != count; ++g) {
+        Value w = loadTile(b, perHalf, 4 * kLanes, byte, unpacked,
+                           {b.sub(sub, first), at, b.index(g), b.index(0)},
+                           count * 4 * kLanes);
+        Value product = amx::TileMulIOp::create(
+            b, amx::TileType::get({rowCount, kLanes}, word), x, w,
+            zeroTile(b, rowCount, word));
+        storeTile(b, product, integers, place(sub, half, g, 0), kLanes);
+      }
+    }
+  };
+  auto scale = [&](Value sub, MutableArrayRef<Value> sums) {
+    for (int64_t half = 0; half != parts32; ++half)
+      addScaled(groups, rows, sub, half, [&](size_t r, size_t g) -> Value {
+        return vector::LoadOp::create(b, VectorType::get({kLanes}, word), integers,
+                                      place(sub, half, g, r));
+      }, sums);
+  };
+  multiply(first);
+  Value end = b.sub(last, b.index(1));
+  SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
+  sums = b.forLoop("sub", first, end, 1, sums, [&](Value sub, ValueRange state) {
+    SmallVector<Value> next(state);
+    prefetch(groups, sub, /*isRow=*/false, share);
+    multiply(b.add(sub, 1));
+    scale(sub, next);
+    return next;
+  });
+  prefetch(groups, end, /*isRow=*/false, share);
+  scale(end, sums);
+  return sums;
+}
+
+SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
+                                       ArrayRef<Value> rows,
+                                       const TileShare &share) {
+  SmallVector<Group> groups = groupsOf(block); // [matrices][groups]
+  groupsOfMatrix = block.groups.size();
+  Value first = b.divFloor(block.begin, kBlock);
+  Value last = b.divFloor(block.end, kBlock);
+  SmallVector<Value> sums =
+      usesTiles() ? sumTiles(groups, rows, first, last, share)
+                  : sumRegisters(groups, rows, first, last, share);
   if (!quants.hasMinimum)
     return sums;
   return b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
@@ -452,7 +550,7 @@ SmallVector<Value> IntegerProduct::sum(const ProductBlock &block,
     for (size_t g = 0; g != groups.size(); ++g) {
       Value minimum = loadMinima(groups[g], sub);
       for (auto [r, row] : llvm::enumerate(rows)) {
-        Value &sum = next[sumOf(r, g)];
+        Value &sum = next[placeOf(r, g, rows.size())];
         sum = b.fma(minimum, rowNumber(row, sub, RoundedRow::ScaledSum), sum);
       }
     }

@@ -30,7 +30,18 @@ public:
   // The sums of these rows, from 0: [matrices][rows][groups] of 16 lanes.
   virtual llvm::SmallVector<mlir::Value> sum(const ProductBlock &block,
                                              llvm::ArrayRef<mlir::Value> rows,
-                                             const TileShare &share) = 0;
+                                             const TileShare &share) {
+    llvm_unreachable("the sums are in memory");
+  }
+  // Calls `body` with the place and the value of each of them: one after the other,
+  // where they stand in memory.
+  virtual void
+  forEachSum(const ProductBlock &block, llvm::ArrayRef<mlir::Value> rows,
+             const TileShare &share,
+             llvm::function_ref<void(size_t place, mlir::Value sum)> body) {
+    for (auto [place, value] : llvm::enumerate(sum(block, rows, share)))
+      body(place, value);
+  }
 };
 
 // Of the inputs as they are, as sums of bf16, and of the rounded ones, by matrices of
@@ -42,14 +53,18 @@ std::unique_ptr<Product> makeFloatProduct(KernelBuilder &b,
 std::unique_ptr<Product> makeTilesProduct(KernelBuilder &b,
                                           const LinearKernel &kernel,
                                           const LinearTarget &target,
-                                          const Matrix &like, int64_t groups);
+                                          const Matrix &like, int64_t rows,
+                                          int64_t groups);
+// The rows' parts in bf16, as LinearKernel::parts has them.
+mlir::Value emitSplitRows(KernelBuilder &b, const LinearKernel &kernel);
 std::unique_ptr<Product> makeIntegerProduct(KernelBuilder &b,
                                             const LinearKernel &kernel,
                                             const LinearTarget &target,
                                             const Matrix &like, int64_t groups);
 
-// The tile of a product of the class tiles, whose sums fill the registers.
-TileShape tilesShape(const LinearTarget &target, llvm::ArrayRef<Matrix> weights);
+// The tiles of a product of the class tiles.
+ProductShapes tilesShapes(const LinearTarget &target,
+                          llvm::ArrayRef<Matrix> weights);
 
 // Panels of [panels][extent]... that are read side by side.
 struct Stream {

@@ -1,5 +1,5 @@
-// Products of the class tiles: what a machine's tile instructions for bf16 compute,
-// bit for bit, by fused multiply-adds.
+// Products of the class tiles: by a machine's tile instructions for bf16, and what
+// they compute, bit for bit, by fused multiply-adds.
 //
 // A number is a sum of bf16: its upper 16 bits, those of what is left, and so on, so
 // that each step is exact. An input is three of them, an element of a matrix as many
@@ -11,6 +11,7 @@
 // That is the instruction tdpbf16ps, where denormals count as 0 and results that are
 // denormal become 0: the runtime sees to that for the whole of a model of this class.
 #include "compiler/cpu/LinearTile.h"
+#include "compiler/cpu/TileOps.h"
 
 using namespace mlir;
 using namespace kvc;
@@ -40,6 +41,51 @@ SmallVector<Pair> pairsOf(int64_t weightParts) {
   return pairs;
 }
 
+// Numbers as bf16 that add up to them, the smallest first, each as an f32.
+SmallVector<Value> split(KernelBuilder &b, Value numbers, int64_t parts) {
+  auto words = VectorType::get({kLanes}, b.getI32Type());
+  Value mask = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(0xffff0000))));
+  SmallVector<Value> result(parts);
+  for (int64_t part = parts - 1; part > 0; --part) {
+    Value bits = arith::BitcastOp::create(b, words, numbers);
+    result[part] = arith::BitcastOp::create(b, b.lanes(),
+                                            arith::AndIOp::create(b, bits, mask));
+    numbers = arith::SubFOp::create(b, numbers, result[part]);
+  }
+  result[0] = numbers;
+  return result;
+}
+
+// Calls `body` with the first lane of each half of the inputs from `first` on, 32 of
+// them, and the parts of these inputs of a row; beyond the last input they are 0.
+void forEachHalf(KernelBuilder &b, const LinearKernel &kernel, Value row, Value first,
+                 function_ref<void(int64_t half, ArrayRef<Value> parts)> body) {
+  auto splitAll = [&](int64_t count) {
+    for (int64_t half = 0; half != kDepth; half += kLanes) {
+      int64_t inHalf = std::clamp<int64_t>(count - half, 0, kLanes);
+      Value numbers =
+          inHalf ? b.loadLanes(kernel.input, {row, b.add(first, half)}, inHalf)
+                 : b.splat(0.0);
+      body(half, split(b, numbers, kInputParts));
+    }
+  };
+  int64_t rest = kernel.inputs % kDepth;
+  if (!rest)
+    return splitAll(kDepth);
+  b.ifElse(b.less(first, b.index(kernel.inputs - rest)),
+           [&] { splitAll(kDepth); }, [&] { splitAll(rest); });
+}
+
+// The upper halves of floats, as integers.
+Value upperHalves(KernelBuilder &b, Value numbers) {
+  auto words = VectorType::get({kLanes}, b.getI32Type());
+  return arith::ShRUIOp::create(
+      b, arith::BitcastOp::create(b, words, numbers),
+      arith::ConstantOp::create(
+          b, DenseElementsAttr::get(words, b.getI32IntegerAttr(16))));
+}
+
 // Rows by registers of outputs whose sums, two for each pair, fill the registers but
 // for what is multiplied.
 TileShape shapeOf(const LinearTarget &target, int64_t pairs) {
@@ -61,8 +107,6 @@ public:
                          const TileShare &share) override;
 
 private:
-  // 16 numbers as bf16 that add up to them, the smallest first, each as an f32.
-  SmallVector<Value> split(Value numbers, int64_t parts);
   Value weightScratch(const ProductBlock &block, int64_t subs) {
     int64_t count = block.matrices.size() * block.groups.size();
     return b.named("weights", b.scratch({subs, kDepth, weightParts, count * kLanes}));
@@ -70,7 +114,6 @@ private:
   // Splits 32 inputs of the matrices and groups, from `first` on, to `at` of
   // `weights`; what is beyond the last input is 0.
   void splitWeights(const ProductBlock &block, Value first, Value at);
-  void splitInputs(ArrayRef<Value> rows, Value first);
   // Adds the products of 32 inputs to `sums`: of all rows and registers, and of some.
   void multiplyAdd(int64_t rows, int64_t registers, Value at);
   void multiplyAdd(int64_t firstRow, int64_t rows, int64_t first, int64_t registers,
@@ -93,21 +136,6 @@ private:
 };
 } // namespace
 
-SmallVector<Value> TilesProduct::split(Value numbers, int64_t parts) {
-  auto words = VectorType::get({kLanes}, b.getI32Type());
-  Value mask = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(0xffff0000))));
-  SmallVector<Value> result(parts);
-  for (int64_t part = parts - 1; part > 0; --part) {
-    Value bits = arith::BitcastOp::create(b, words, numbers);
-    result[part] = arith::BitcastOp::create(b, b.lanes(),
-                                            arith::AndIOp::create(b, bits, mask));
-    numbers = arith::SubFOp::create(b, numbers, result[part]);
-  }
-  result[0] = numbers;
-  return result;
-}
-
 void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at) {
   int64_t count = block.matrices.size() * block.groups.size();
   auto store = [&](Value number, Value k, int64_t part, int64_t i) {
@@ -123,7 +151,7 @@ void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at
           prefetchStreams(b, Stream{from.view, group}, k, 1, kProductBlock,
                           block.groups.size(), /*isRow=*/true, {});
         for (auto [part, number] :
-             llvm::enumerate(split(from.lanes(b, group, k), weightParts)))
+             llvm::enumerate(split(b, from.lanes(b, group, k), weightParts)))
           store(number, b.sub(k, first), part, i);
         ++i;
       }
@@ -134,25 +162,6 @@ void TilesProduct::splitWeights(const ProductBlock &block, Value first, Value at
         for (int64_t part = 0; part != weightParts; ++part)
           store(b.splat(0.0), k, part, i);
     });
-}
-
-void TilesProduct::splitInputs(ArrayRef<Value> rows, Value first) {
-  auto splitAll = [&](int64_t count) {
-    for (auto [r, row] : llvm::enumerate(rows))
-      for (int64_t half = 0; half != kDepth; half += kLanes) {
-        int64_t inHalf = std::clamp<int64_t>(count - half, 0, kLanes);
-        Value numbers =
-            inHalf ? b.loadLanes(kernel.input, {row, b.add(first, half)}, inHalf)
-                   : b.splat(0.0);
-        for (auto [part, number] : llvm::enumerate(split(numbers, kInputParts)))
-          b.storeLanes(number, inputs, {b.index(r), b.index(part), b.index(half)});
-      }
-  };
-  int64_t rest = kernel.inputs % kDepth;
-  if (!rest)
-    return splitAll(kDepth);
-  b.ifElse(b.less(first, b.index(kernel.inputs - rest)),
-           [&] { splitAll(kDepth); }, [&] { splitAll(rest); });
 }
 
 void TilesProduct::prepare(const ProductBlock &block) {
@@ -240,7 +249,11 @@ SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
       at = b.divFloor(b.sub(first, block.begin), kDepth);
     else
       splitWeights(block, first, at);
-    splitInputs(rows, first);
+    for (int64_t r = 0; r != rowCount; ++r)
+      forEachHalf(b, kernel, rows[r], first, [&](int64_t half, ArrayRef<Value> parts) {
+        for (auto [part, number] : llvm::enumerate(parts))
+          b.storeLanes(number, inputs, {b.index(r), b.index(part), b.index(half)});
+      });
     multiplyAdd(rowCount, count * kLanes / lanes, at);
   });
   SmallVector<Value> result; // [matrices][rows][groups]
@@ -252,18 +265,177 @@ SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
   return result;
 }
 
-TileShape kvc::tilesShape(const LinearTarget &target, ArrayRef<Matrix> weights) {
+namespace {
+// The same in tiles, of two times 16 rows by groups of 16 outputs: a matrix's words are
+// two inputs of an output.
+class AMXProduct : public Product {
+public:
+  AMXProduct(KernelBuilder &b, const LinearKernel &kernel, const Matrix &like)
+      : b(b), kernel(kernel), weightParts(partsOf(*like.storage)),
+        pairs(pairsOf(weightParts)) {}
+
+  void prepare(const ProductBlock &block) override;
+  void forEachSum(const ProductBlock &block, ArrayRef<Value> rows,
+                  const TileShare &share,
+                  function_ref<void(size_t, Value)> body) override;
+
+private:
+  KernelBuilder &b;
+  const LinearKernel &kernel;
+  const int64_t weightParts;
+  const SmallVector<Pair> pairs;
+  Value weights; // [8][parts][groups][16][16] words
+};
+} // namespace
+
+void AMXProduct::prepare(const ProductBlock &block) {
+  int64_t groups = block.groups.size(), half = kDepth / 2;
+  auto words = VectorType::get({kLanes}, b.getI32Type());
+  weights = b.named(
+      "weights",
+      memref::AllocaOp::create(
+          b,
+          MemRefType::get({kProductBlock / kDepth, weightParts, groups, half, kLanes},
+                          b.getI32Type()),
+          b.getI64IntegerAttr(64)));
+  const Matrix &from = kernel.weights[block.matrices.front()];
+  int64_t last = kernel.inputs / 2 * 2; // inputs before it are pairs
+  b.forLoop("sub", block.begin, block.end, kDepth, [&](Value first) {
+    Value at = b.divFloor(b.sub(first, block.begin), kDepth);
+    Value end = b.min(b.add(first, kDepth), last);
+    auto storePair = [&](Value k, bool isWhole) {
+      for (int64_t g = 0; g != groups; ++g) {
+        Value group = block.groups[g];
+        if (weightParts < 3)
+          prefetchStreams(b, Stream{from.view, group}, k, 1 + isWhole, kProductBlock,
+                          groups, /*isRow=*/false, {});
+        SmallVector<Value> even = split(b, from.lanes(b, group, k), weightParts);
+        SmallVector<Value> odd(weightParts, b.splat(0.0));
+        if (isWhole)
+          odd = split(b, from.lanes(b, group, b.add(k, 1)), weightParts);
+        for (int64_t part = 0; part != weightParts; ++part) {
+          Value upper = arith::ShLIOp::create(
+              b, upperHalves(b, odd[part]),
+              arith::ConstantOp::create(
+                  b, DenseElementsAttr::get(words, b.getI32IntegerAttr(16))));
+          vector::StoreOp::create(
+              b, arith::OrIOp::create(b, upperHalves(b, even[part]), upper), weights,
+              ValueRange{at, b.index(part), b.index(g),
+                         b.divFloor(b.sub(k, first), 2), b.index(0)});
+        }
+      }
+    };
+    b.forLoop("k", first, end, 2, [&](Value k) { storePair(k, true); });
+    if (last != kernel.inputs)
+      b.ifThen(b.less(b.index(last), b.add(first, kDepth)),
+               [&] { storePair(b.index(last), false); });
+    if (kernel.inputs % kDepth) {
+      Value count = b.sub(b.min(b.add(first, kDepth), kernel.inputs), first);
+      Value none = vector::BroadcastOp::create(
+          b, words, arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
+      b.forLoop("pair", b.divCeil(count, 2), b.index(half), 1, [&](Value pair) {
+        for (int64_t part = 0; part != weightParts; ++part)
+          for (int64_t g = 0; g != groups; ++g)
+            vector::StoreOp::create(
+                b, none, weights,
+                ValueRange{at, b.index(part), b.index(g), pair, b.index(0)});
+      });
+    }
+  });
+}
+
+void AMXProduct::forEachSum(const ProductBlock &block, ArrayRef<Value> rows,
+                            const TileShare &,
+                            function_ref<void(size_t, Value)> body) {
+  Type bf16 = b.getBF16Type(), f32 = b.getF32Type();
+  int64_t rowTiles = rows.size() / kTileRows, groups = block.groups.size();
+  Value sums = b.named("sums", b.scratch({int64_t(rows.size()), groups * kLanes}));
+  SmallVector<Value> zeros; // [row tiles][groups]
+  for (int64_t i = 0; i != rowTiles * groups; ++i)
+    zeros.push_back(zeroTile(b, kTileRows, f32));
+  SmallVector<Value> tiles = b.forLoop(
+      "sub", block.begin, block.end, kDepth, zeros,
+      [&](Value first, ValueRange state) {
+        SmallVector<Value> next(state), w(groups);
+        Value at = b.divFloor(b.sub(first, block.begin), kDepth);
+        Value sub = b.divFloor(first, kDepth);
+        for (auto [p, pair] : llvm::enumerate(pairs)) {
+          if (p == 0 || pairs[p - 1].weight != pair.weight)
+            for (int64_t g = 0; g != groups; ++g)
+              w[g] = loadTile(b, kDepth / 2, 2 * kLanes, bf16, weights,
+                              {at, b.index(pair.weight), b.index(g), b.index(0),
+                               b.index(0)},
+                              kLanes);
+          for (int64_t t = 0; t != rowTiles; ++t) {
+            // Rows behind the last one are any numbers of the buffer.
+            Value x = loadTile(b, kTileRows, kDepth, bf16, kernel.parts,
+                               {sub, b.index(pair.input),
+                                b.add(rows.front(), t * kTileRows), b.index(0)},
+                               kDepth);
+            for (int64_t g = 0; g != groups; ++g) {
+              Value &sum = next[t * groups + g];
+              sum = amx::TileMulFOp::create(b, sum.getType(), x, w[g], sum);
+            }
+          }
+        }
+        return next;
+      });
+  for (int64_t t = 0; t != rowTiles; ++t)
+    for (int64_t g = 0; g != groups; ++g)
+      storeTile(b, tiles[t * groups + g], sums,
+                {b.index(t * kTileRows), b.index(g * kLanes)}, groups * kLanes);
+  for (size_t r = 0; r != rows.size(); ++r)
+    for (int64_t g = 0; g != groups; ++g)
+      body(r * groups + g, b.loadLanes(sums, {b.index(r), b.index(g * kLanes)}));
+}
+
+// A task is a row.
+Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel) {
+  Value rows = b.rowsOf(kernel.input);
+  int64_t subs = llvm::divideCeil(kernel.inputs, kDepth);
+  Value parts = b.named(
+      "parts", memref::AllocOp::create(
+                   b,
+                   MemRefType::get({subs, kInputParts, ShapedType::kDynamic, kDepth},
+                                   b.getBF16Type()),
+                   rows));
+  std::string name = std::exchange(b.kernel, b.kernel + ".split");
+  auto halves = VectorType::get({kLanes}, b.getIntegerType(16));
+  auto narrow = VectorType::get({kLanes}, b.getBF16Type());
+  b.parallel("n", rows, [&](Value n) {
+    b.forLoop("sub", b.index(0), b.index(subs), 1, [&](Value sub) {
+      forEachHalf(b, kernel, n, b.mul(sub, kDepth), [&](int64_t half,
+                                                        ArrayRef<Value> numbers) {
+        for (auto [part, number] : llvm::enumerate(numbers))
+          vector::StoreOp::create(
+              b,
+              arith::BitcastOp::create(
+                  b, narrow,
+                  arith::TruncIOp::create(b, halves, upperHalves(b, number))),
+              parts, ValueRange{sub, b.index(part), n, b.index(half)});
+      });
+    });
+  });
+  b.kernel = name;
+  return parts;
+}
+
+ProductShapes kvc::tilesShapes(const LinearTarget &target,
+                               ArrayRef<Matrix> weights) {
   int64_t pairs = 1;
   for (const Matrix &matrix : weights)
     for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get())
       pairs = std::max<int64_t>(pairs, pairsOf(partsOf(*stored->storage)).size());
-  return {shapeOf(target, pairs).rows, 2};
+  TileShape few = {shapeOf(target, pairs).rows, 2};
+  return {few, target.hasTiles ? TileShape{2 * kTileRows, 2} : few};
 }
 
 std::unique_ptr<Product> kvc::makeTilesProduct(KernelBuilder &b,
                                                const LinearKernel &kernel,
                                                const LinearTarget &target,
-                                               const Matrix &like,
+                                               const Matrix &like, int64_t rows,
                                                int64_t groups) {
+  if (kernel.parts && groups && rows % kTileRows == 0)
+    return std::make_unique<AMXProduct>(b, kernel, like);
   return std::make_unique<TilesProduct>(b, kernel, target, like, groups);
 }

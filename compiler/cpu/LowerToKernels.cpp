@@ -5,6 +5,7 @@
 #include "compiler/Passes.h"
 #include "compiler/cpu/ForwardLowering.h"
 #include "compiler/verify/ForwardOps.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -343,7 +344,7 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
       *shapes = {{given[0], given[1]}, {given[2], given[3]}};
     }
     LinearTarget target{
-        vectorBits, byteDot, {tileRows, tileGroups}, floats, integers};
+        vectorBits, byteDot, tiles, {tileRows, tileGroups}, floats, integers};
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))

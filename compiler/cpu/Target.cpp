@@ -16,12 +16,17 @@ static llvm::Error invalidTarget(const llvm::Twine &message) {
 #define KVC_V4_FEATURES                                                        \
   "avx512f avx512bw avx512cd avx512dq avx512vl " KVC_V3_FEATURES
 static const TargetDescription kLevels[] = {
+    {"x86-64-v4-amx", "x86-64-v4", "",
+     "amx_tile amx_int8 amx_bf16 avx512_vnni " KVC_V4_FEATURES,
+     "+avx512vnni,+amx-tile,+amx-int8,+amx-bf16",
+     {512, true, true, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {16, 1}}}},
     {"x86-64-v4-vnni", "x86-64-v4", "", "avx512_vnni " KVC_V4_FEATURES,
-     "+avx512vnni", {512, true, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
+     "+avx512vnni",
+     {512, true, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
     {"x86-64-v4", "x86-64-v4", "", KVC_V4_FEATURES, "",
-     {512, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}}}},
+     {512, false, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}}}},
     {"x86-64-v3", "x86-64-v3", "", KVC_V3_FEATURES, "",
-     {256, false, {6, 1}, {{2, 2}, {6, 1}}, {{2, 2}, {4, 1}}}},
+     {256, false, false, {6, 1}, {{2, 2}, {6, 1}}, {{2, 2}, {4, 1}}}},
 };
 
 // "cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4"
@@ -37,11 +42,20 @@ static bool machineHas(const TargetDescription &target) {
   llvm::SmallVector<llvm::StringRef> needed;
   llvm::StringRef(target.features).split(needed, ' ');
   return llvm::all_of(needed, [&](llvm::StringRef name) {
-    // LLVM's names for what /proc/cpuinfo calls bmi1, abm and avx512_vnni.
+    // LLVM's names for what /proc/cpuinfo calls otherwise.
     return features.lookup(name == "bmi1"          ? "bmi"
                            : name == "abm"         ? "lzcnt"
                            : name == "avx512_vnni" ? "avx512vnni"
+                           : name == "amx_tile"    ? "amx-tile"
+                           : name == "amx_int8"    ? "amx-int8"
+                           : name == "amx_bf16"    ? "amx-bf16"
                                                    : name);
+  });
+}
+
+bool kvc::machineHasTiles() {
+  return llvm::any_of(kLevels, [](const TargetDescription &level) {
+    return level.linear.hasTiles && machineHas(level);
   });
 }
 

@@ -25,12 +25,13 @@ struct ProductShapes {
 struct LinearTarget {
   int64_t vectorBits; // of a register
   bool hasByteDot;    // AVX-512 VNNI: vpdpbusd
+  bool hasTiles;      // AMX, for bytes and bf16: TileOps.h
   // Attention's, in f32, whose sums fill the registers but for the operands: 16
   // registers of 8 lanes hold 6x16 sums (12), 32 registers of 16 lanes hold 14x32
   // (28). Measured forms: docs/pipeline.md.
   TileShape tile;
   // Of products of floats, which widen what they read, and of bytes, whose integers
-  // stand beside the sums.
+  // stand beside the sums; tiles have 16 rows of them.
   ProductShapes floats, integers;
 };
 
@@ -49,9 +50,12 @@ struct TargetDescription {
 llvm::Expected<std::vector<TargetDescription>>
 parseTargets(llvm::StringRef option);
 
+// Whether this machine has tiles of bytes and of bf16.
+bool machineHasTiles();
+
 // The targets of a library for any machine.
 inline constexpr llvm::StringLiteral kDefaultTargets =
-    "cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni";
+    "cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni,cpu:x86-64-v4-amx";
 
 } // namespace kvc
 

@@ -165,11 +165,19 @@ def packed_matrix(path, kind, inputs):
     return quants - {"q8_0": 128, "q4_0": 8, "q4_1": 0}[kind], halves[0], halves[1] if headers == 2 else None
 
 
-def levels(folder):
-    """The library's that this machine has."""
-    library, _ = open_library(folder)
+def features():
     with open("/proc/cpuinfo") as file:
-        has = set(next(line for line in file if line.startswith("flags")).split())
+        return set(next(line for line in file if line.startswith("flags")).split())
+
+
+def has_tiles():
+    return "amx_tile" in features()
+
+
+def levels(folder):
+    """The library's that this machine has, the best one first."""
+    library, _ = open_library(folder)
+    has = features()
     return [kernels.level.decode() for kernels in (library.kernels[i] for i in range(library.kernels_count))
             if set(kernels.features.decode().split()) <= has]
 
@@ -203,7 +211,10 @@ def check(folder, inputs, kind, numerics="fma"):
     with open(model, "w") as file:
         file.write(MODEL.format(tokens=TOKENS, inputs=inputs, outputs=OUTPUTS, weights=weights,
                                 numerics=numerics, type=kind if is_float else f"!kvc.{kind}", rounded="" if is_float else "rounded"))
-    subprocess.run(["kvc-opt", model, "-o", out], check=True)
+    # Tiles by the definition of their instructions, and, where the machine has them,
+    # as they are.
+    compilers = [["kvc-test-opt", "--model-tiles"]] + [["kvc-opt"]] * has_tiles()
+    subprocess.run([*compilers[0], model, "-o", out], check=True)
     with np.errstate(over="ignore"):
         rows = tensors["table"][IDS] * np.float32(2)
     matrix = tensors["matrix"] if is_float else packed_matrix(os.path.join(out, "product.safetensors"), kind, inputs)
@@ -215,7 +226,11 @@ def check(folder, inputs, kind, numerics="fma"):
         else:
             expected = product(rows, matrix, tensors["bias"], float_sums if is_float else integer_sums)
     assert is_float and numerics == "fma" or np.isnan(expected[3]).all() and np.isfinite(np.delete(expected, 3, 0)).all()
-    for level in levels(out):
+    runs = [(level, out) for level in levels(out)]
+    for compiler in compilers[1:]:
+        subprocess.run([*compiler, model, "-o", out + "-native"], check=True)
+        runs.append((levels(out + "-native")[0], out + "-native"))
+    for level, out in runs:
         for chunks in "1", "2", "3", str(TOKENS):  # a row, a few and more
             logits = os.path.join(folder, "logits.npy")
             subprocess.run(["kvc-run", out, "--ids", ",".join(map(str, IDS)), "-n", "0", "--chunks", chunks,

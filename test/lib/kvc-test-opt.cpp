@@ -1,6 +1,7 @@
 // kvc-opt with what only tests use: a dialect whose layout forgets, a pass that
 // makes the classic mistake, and flags that compile what kvc-opt refuses.
 #include "test/lib/ForgettingLayout.h"
+#include "test/lib/ModelTiles.h"
 #include "test/lib/RestartPositions.h"
 #include "tools/kvc-opt/Driver.h"
 
@@ -21,10 +22,37 @@ static cl::opt<std::string> tile(
     "tile", cl::cat(compilationOptions),
     cl::desc("ROWSxGROUPS: register tile of matrix products, for all targets"));
 
+static cl::opt<bool>
+    modelTiles("model-tiles", cl::cat(compilationOptions),
+               cl::desc("levels with AMX run on any machine with x86-64-v3: their "
+                        "instructions by definition"));
+
+// Code for tiles, by the features of x86-64-v3.
+static llvm::Error modelLevels(kvc::CompileOptions &options) {
+  auto lowest = kvc::parseTargets("cpu:x86-64-v3");
+  if (!lowest)
+    return lowest.takeError();
+  for (kvc::TargetDescription &target : options.targets)
+    if (target.linear.hasTiles) {
+      kvc::TargetDescription model = lowest->front();
+      model.level = target.level;
+      model.linear.hasTiles = true;
+      model.linear.integers.many = target.linear.integers.many;
+      target = model;
+    }
+  options.afterKernels = [](mlir::OpPassManager &pm) {
+    pm.addPass(kvc::test::createModelTiles());
+  };
+  return llvm::Error::success();
+}
+
 static llvm::Error adjust(kvc::CompileOptions &options) {
   options.skipCacheContract = skipCacheContract;
   options.skipForward = skipForward;
   options.numericsVersion = numericsVersion;
+  if (modelTiles)
+    if (llvm::Error error = modelLevels(options))
+      return error;
   if (tile.empty())
     return llvm::Error::success();
   kvc::TileShape shape;
@@ -44,6 +72,7 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   kvc::test::registerForgettingLayout(registry);
+  kvc::test::registerModelTiles();
   kvc::test::registerRestartPositions();
   return kvc::runDriver(argc, argv, registry, adjust);
 }

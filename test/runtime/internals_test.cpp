@@ -10,10 +10,16 @@
 #include "threads.h"
 
 #include <atomic>
+#include <errno.h>
 #include <initializer_list>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <memory>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +61,35 @@ void cpu() {
   CHECK(kvc::hasFeatures("  sse2  sse ", missing));
   CHECK(!kvc::hasFeatures("sse2 no_such_thing sse", missing));
   CHECK(strcmp(missing, "no_such_thing") == 0);
+}
+
+// Where the system refuses tiles, as a sandbox does, the machine lacks them, and the
+// next level is taken. (Where the machine has none, nothing is refused.)
+void tiles() {
+  sock_filter program[] = {
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_arch_prctl},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  sock_fprog filter = {4, program};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+  char missing[kvc::featureRoom];
+  for (const char *name : {"amx_tile", "amx_int8", "amx_bf16"})
+    CHECK(!kvc::hasFeatures(name, missing) && strcmp(missing, name) == 0);
+  const kvc_kernels kernels[] = {{"x86-64-v4-amx", "amx_tile", nullptr},
+                                 {"any", "", nullptr}};
+  kvc_library library = {};
+  library.name = "fake";
+  library.kernels_count = 2;
+  library.kernels = kernels;
+  CHECK(kvc::bestKernels(&library) == &kernels[1]);
+  kvc_status status = KVC_OK;
+  CHECK(!kvc::kernelsOfLevel(&library, "KVC_CPU", "x86-64-v4-amx", &status));
+  CHECK(status == KVC_INCOMPATIBLE);
+  CHECK(strcmp(kvc_last_error(),
+               "expected a machine with the CPU feature amx_tile, which level "
+               "x86-64-v4-amx needs, but this machine lacks it") == 0);
 }
 
 // What readMetadata says of a text that stands alone in its memory, so that a
@@ -352,6 +387,7 @@ int main(int argc, char **argv) {
     void (*run)();
   } groups[] = {{"cpu", cpu},
                 {"metadata", metadata},
+                {"tiles", tiles},
                 {"threads", threads},
                 {"environments", environments},
                 {"checksum", checksum},

@@ -58,9 +58,10 @@ struct CommandLine {
                      "the same from the reference lowering"))};
   cl::opt<std::string> target{"target", cl::cat(category),
       cl::init(kvc::kDefaultTargets.str()),
-      cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, cpu:x86-64-v4-vnni, or "
-               "for a library several with commas (default: v3, v4 and, for "
-               "products of integers, v4-vnni, chosen when it loads)")};
+      cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, cpu:x86-64-v4-vnni, "
+               "cpu:x86-64-v4-amx, or for a library several with commas (default: "
+               "v3, v4 and those whose instructions it has products for, chosen "
+               "when it loads)")};
   cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
       cl::desc("type of cached keys and values (f64, f32, f16, bf16), layout "
                "(contiguous, paged<16>, ...), ring for layers with a window (ring<64>: in "

@@ -102,7 +102,7 @@ typedef void (*kvc_forward_function)(const kvc_buffer *weights,
 /* The same program compiled for one CPU level. All levels of a library give
  * the same bits. */
 typedef struct kvc_kernels {
-  const char *level; /* "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni" */
+  const char *level; /* "x86-64-v3" to "x86-64-v4-amx" */
   /* Names of the CPU features it needs, in the spelling of /proc/cpuinfo,
    * separated by single blanks: "avx2 fma f16c bmi2". */
   const char *features;
