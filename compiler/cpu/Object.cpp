@@ -1,6 +1,7 @@
 #include "compiler/cpu/Object.h"
 #include "compiler/ForwardSignature.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -49,6 +50,42 @@ static void setTargetAttributes(llvm::Module &module,
   }
 }
 
+// What a machine needs for an x86 intrinsic, as LLVM calls it; "" for others.
+static llvm::StringRef featureOf(llvm::StringRef intrinsic) {
+  if (!intrinsic.consume_front("llvm.x86."))
+    return "";
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> known[] = {
+      {"tdpbf16", "+amx-bf16"},        {"tdpb", "+amx-int8"},
+      {"tile", "+amx-tile"},           {"avx512.vpdpb", "+avx512vnni"},
+      {"avx512.pm", "+avx512bw"},      {"avx512.mask.scalef", "+avx512f"},
+      {"avx2.", "+avx2"}};
+  for (auto [prefix, feature] : known)
+    if (intrinsic.starts_with(prefix))
+      return feature;
+  return "+an instruction of this file's list";
+}
+
+// LLVM has no error for an intrinsic that the target lacks: it ends the process.
+static llvm::Error checkIntrinsics(llvm::Module &module,
+                                   const llvm::TargetMachine &machine,
+                                   const TargetDescription &target) {
+  for (llvm::Function &callee : module) {
+    llvm::StringRef feature = featureOf(callee.getName());
+    if (feature.empty())
+      continue;
+    for (llvm::User *user : callee.users()) {
+      const llvm::Function &caller = *llvm::cast<llvm::Instruction>(user)->getFunction();
+      if (!machine.getSubtargetImpl(caller)->checkFeatures(feature.str()))
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            "%s: expected a target with %s, but got %s",
+            callee.getName().str().c_str(), feature.drop_front().str().c_str(),
+            target.level.c_str());
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<llvm::SmallVector<char, 0>>
 kvc::generateCode(llvm::Module &module, const TargetDescription &target,
                   bool assembly) {
@@ -69,6 +106,8 @@ kvc::generateCode(llvm::Module &module, const TargetDescription &target,
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
   setTargetAttributes(module, target);
+  if (llvm::Error error = checkIntrinsics(module, *machine, target))
+    return error;
 
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

@@ -27,6 +27,11 @@ static cl::opt<bool>
                cl::desc("levels with AMX run on any machine with x86-64-v3: their "
                         "instructions by definition"));
 
+static cl::opt<std::string>
+    features("features", cl::cat(compilationOptions),
+             cl::desc("what LLVM may use beyond a level's CPU, in place of what the "
+                      "level has"));
+
 // Code for tiles, by the features of x86-64-v3.
 static llvm::Error modelLevels(kvc::CompileOptions &options) {
   auto lowest = kvc::parseTargets("cpu:x86-64-v3");
@@ -53,6 +58,9 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
   if (modelTiles)
     if (llvm::Error error = modelLevels(options))
       return error;
+  if (features.getNumOccurrences())
+    for (kvc::TargetDescription &target : options.targets)
+      target.llvmFeatures = features;
   if (tile.empty())
     return llvm::Error::success();
   kvc::TileShape shape;
