@@ -74,16 +74,18 @@ struct Arrays {
     return rows * positions * group.keyWidth * group.getElementBytes();
   }
   Value index(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
-  Value view(int64_t offset, ArrayRef<int64_t> shape) {
+  Value view(StringRef name, int64_t offset, ArrayRef<int64_t> shape) {
     auto type = MemRefType::get(shape, group.elementType);
-    return memref::ViewOp::create(b, type, cell.page, index(offset), ValueRange());
+    Value array = memref::ViewOp::create(b, type, cell.page, index(offset), ValueRange());
+    array.setLoc(NameLoc::get(b.getStringAttr(name), b.getLoc()));
+    return array;
   }
   // [rows, positions / 16, key, 16]
   Value keys() {
-    return view(0, {rows, positions / kLanes, group.keyWidth, kLanes});
+    return view("keys", 0, {rows, positions / kLanes, group.keyWidth, kLanes});
   }
   // [rows, positions, value]
-  Value values() { return view(keyBytes(), {rows, positions, group.valueWidth}); }
+  Value values() { return view("values", keyBytes(), {rows, positions, group.valueWidth}); }
   // Which 16 keys are the cell's.
   Value keyGroup() {
     return arith::DivUIOp::create(b, cell.inPage, index(kLanes));
@@ -173,7 +175,7 @@ void kvc::prefetch(OpBuilder &b, Location loc, const Group &group,
   Arrays page(b, loc, group, cell);
   int64_t width = keys ? group.keyWidth : group.valueWidth;
   int64_t numbers = group.getPageBytes() / group.getElementBytes();
-  Value all = page.view(0, numbers);
+  Value all = page.view("numbers", 0, numbers);
   // Keys of whole 16 positions take as many numbers as so many values.
   auto times = [&](Value x, int64_t y) -> Value {
     return arith::MulIOp::create(page.b, x, page.index(y));

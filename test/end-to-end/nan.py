@@ -36,10 +36,11 @@ def run(library, kernels, weights, steps):
             logits[s].append(row.copy())
             cache.lengths[s] += 1
     number = np.dtype(f"u{cache.bits.itemsize}")
-    cells = [np.concatenate([page.reshape(library.layers, library.kv_heads, -1, width) for page in pages],
+    group = library.groups[0]
+    cells = [np.concatenate([page.reshape(group.layers, group.kv_heads, -1, width) for page in pages],
                             axis=2)[:, :, :len(tokens)].ravel()
              for s, tokens in enumerate(TOKENS)
-             for pages, width in zip(cache.cells(cache.window, s, number), (library.key_width, library.value_width))]
+             for pages, width in zip(cache.cells(cache.window, s, number), (group.key_width, group.value_width))]
     arithmetic = TYPES[library.arithmetic]
     return (np.concatenate([row for rows in logits for row in rows]).view(f"u{8 if arithmetic == 'f64' else 4}"),
             np.concatenate(cells))
