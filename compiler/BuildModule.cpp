@@ -554,6 +554,9 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   if (options.ringSlice && llvm::all_of(spec.windows, [](int64_t w) { return !w; }))
     return invalidOption("--cache: expected a model whose layers have a window for a "
                          "ring, but got none");
+  if (options.ringSlice && options.pagePositions && !llvm::is_contained(spec.windows, 0))
+    return invalidOption("--cache: expected layers without a window for pages beside a "
+                         "ring, but got none");
   auto groupFor = [&](int64_t layers, Attribute layout) {
     return Group{layers,       spec.kvHeads, capacity, spec.headDim,
                  spec.headDim, typeOf(context, *cached), layout};
