@@ -12,6 +12,7 @@ cut off anywhere, is an error, and OUT isn't written.
 import argparse
 import itertools
 import lzma
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,8 +21,10 @@ import time
 import zlib
 
 
-def run(program, *arguments):
-    return subprocess.run([program, *arguments], capture_output=True, text=True)
+def run(program, *arguments, level=None):
+    environment = os.environ | ({"KVC_CPU": level} if level else {})
+    return subprocess.run([program, *arguments], capture_output=True, text=True,
+                          env=environment)  # fmt: skip
 
 
 def pairs(text, program, native, chunks, threads, work):
@@ -31,17 +34,17 @@ def pairs(text, program, native, chunks, threads, work):
     for (binary, level), count in itertools.product(levels[:], threads):
         if (binary, level) not in levels:
             continue
-        options = (["--cpu", level] if level else []) + ["--threads", count]
         for chunk in chunks:
+            options = [f"--threads={count}", f"--chunk={chunk}"]
             start = time.monotonic()
-            done = run(binary, *options, "--chunk", chunk, str(text), str(packed))
+            done = run(binary, *options, str(text), str(packed), level=level)
             seconds = time.monotonic() - start
             if "lacks it" in done.stderr:
                 print(f"skipped: {level}, which this machine lacks")
                 levels.remove((binary, level))
                 break
             if done.returncode:
-                sys.exit(f"{options}, chunk {chunk}: {done.stderr}")
+                sys.exit(f"{level}, {options}: {done.stderr}")
             files.add(packed.read_bytes())
             writers += 1
             print(f"write {level or 'native'}, {count} threads, chunk {chunk}: {seconds:.1f} s")
@@ -51,12 +54,12 @@ def pairs(text, program, native, chunks, threads, work):
     original = text.read_bytes()
     for (binary, level), count in itertools.product(levels, threads):
         unpacked.write_bytes(b"")
-        options = (["--cpu", level] if level else []) + ["--threads", count]
+        options = ["-d", f"--threads={count}"]
         start = time.monotonic()
-        done = run(binary, "-d", *options, str(packed), str(unpacked))
+        done = run(binary, *options, str(packed), str(unpacked), level=level)
         seconds = time.monotonic() - start
         if done.returncode or unpacked.read_bytes() != original:
-            sys.exit(f"read {options}: another text; {done.stderr}")
+            sys.exit(f"read {level}, {options}: another text; {done.stderr}")
         readers += 1
         print(f"read {level or 'native'}, {count} threads: {seconds:.1f} s")
     size, each = packed.stat().st_size, max(len(original), 1)
@@ -84,10 +87,11 @@ def damage(text, program, work):
         if done.returncode != 1 or not message or out.exists():
             sys.exit(f"{case[:64]}: {done.returncode}: {done.stderr}")
     print(f"{len(cases)} damaged files are {len(cases)} errors")
-    # With the checksum put right it is still no crash and no other text.
-    for at in range(5, len(whole) - 4, 1 + len(whole) // 60):
-        case = whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 : -4]
-        broken.write_bytes(case + zlib.crc32(case).to_bytes(4, "little"))
+    # With the checksum put right it is still no crash and no other text. The last 8
+    # bytes place the last token more exactly than it needs.
+    for at in [*range(8, 52), *range(52, len(whole) - 8, 1 + len(whole) // 60)]:
+        case = whole[8:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
+        broken.write_bytes(whole[:4] + zlib.crc32(case).to_bytes(4, "little") + case)
         done = run(program, "-d", str(broken), str(out))
         if done.returncode != 1 or not done.stderr.startswith("error: "):
             sys.exit(f"byte {at}: {done.returncode}: {done.stderr}")
