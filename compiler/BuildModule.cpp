@@ -37,12 +37,13 @@ SmallVector<int64_t> windowsOf(const ModelSpec &spec) {
 
 class ModuleBuilder {
 public:
-  // `matrices`: how they are stored; null: as the file has them. `rounds`: whether
-  // what is multiplied with blocks is rounded.
+  // `matrices`: how they are stored; null: as the file has them. `roundings`: what
+  // inputs are rounded to where a matrix's storage is multiplied with such.
   ModuleBuilder(MLIRContext *context, const ModelSpec &spec, Type arithmetic,
-                const Storage *matrices, bool rounds, CacheType cache)
+                const Storage *matrices, ArrayRef<Rounding> roundings, CacheType cache)
       : spec(spec), b(UnknownLoc::get(context), context),
-        arithmetic(arithmetic), matrices(matrices), rounds(rounds), cache(cache) {}
+        arithmetic(arithmetic), matrices(matrices), roundings(roundings),
+        cache(cache) {}
 
   OwningOpRef<ModuleOp> build();
 
@@ -105,7 +106,7 @@ private:
   ImplicitLocOpBuilder b;
   Type arithmetic;
   const Storage *matrices;
-  bool rounds;
+  ArrayRef<Rounding> roundings;
   CacheType cache;
   int64_t period = 0; // after which kinds of layers return
   Value positions, sequences; // of @forward
@@ -225,11 +226,15 @@ Value ModuleBuilder::norm(Value x, const WeightSpec &weight,
 
 Value ModuleBuilder::linear(Value x, const WeightSpec &weight,
                             const std::optional<WeightSpec> &bias, Value layer) {
-  bool rounded = rounds && llvm::any_of(layersOf(weight), [](const auto &layers) {
-    return layers.first->quants.has_value();
-  });
-  return LinearOp::create(b, rows(weight.shape[0]), x, rounded, symbol(weight),
-                          symbol(bias), layer);
+  auto isRounded = [&](Rounding rounding) {
+    return llvm::is_contained(roundings, rounding) &&
+           llvm::any_of(layersOf(weight), [&](const auto &layers) {
+             return layers.first->rounding == rounding;
+           });
+  };
+  return LinearOp::create(b, rows(weight.shape[0]), x, isRounded(Rounding::Bytes),
+                          isRounded(Rounding::BF16), symbol(weight), symbol(bias),
+                          layer);
 }
 
 Value ModuleBuilder::rotary(Value x, Value positions) {
@@ -521,14 +526,19 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
       return storage.takeError();
     cached = *storage;
   }
-  if (!options.activations.empty() && options.activations != "f32" &&
-      options.activations != "q8")
-    return invalidOption("--activations: expected f32 or q8, but got " +
+  bool isQ8 = options.activations == "q8", isBF16 = options.activations == "bf16";
+  if (!options.activations.empty() && options.activations != "f32" && !isQ8 && !isBF16)
+    return invalidOption("--activations: expected f32, q8 or bf16, but got " +
                          options.activations);
-  if (options.activations == "q8" && &widest != &f32Storage)
+  if ((isQ8 || isBF16) && &widest != &f32Storage)
     return invalidOption("--activations: expected f32, which rounds nothing, for "
-                         "arithmetic in " + spec.arithmetic + ", but got q8");
-  bool rounds = options.activations != "f32" && &widest == &f32Storage;
+                         "arithmetic in " + spec.arithmetic + ", but got " +
+                         options.activations);
+  SmallVector<Rounding, 2> roundings;
+  if (options.activations != "f32" && &widest == &f32Storage)
+    roundings.push_back(Rounding::Bytes);
+  if (isBF16)
+    roundings.push_back(Rounding::BF16);
   if (options.numerics != "fma" && options.numerics != "tiles")
     return invalidOption("--numerics: expected fma or tiles, but got " +
                          options.numerics);
@@ -577,18 +587,25 @@ kvc::buildModule(MLIRContext *context, const ModelSpec &spec,
   if (!cache)
     return invalidOption("--cache: " + problem);
   OwningOpRef<ModuleOp> module =
-      ModuleBuilder(context, spec, arithmetic, matrices, rounds, cache).build();
+      ModuleBuilder(context, spec, arithmetic, matrices, roundings, cache).build();
   if (isTiles)
     (*module)->setAttr(kNumericsAttr, StringAttr::get(context, "tiles"));
-  bool hasBlocks = llvm::any_of(module->getOps<WeightOp>(), [](WeightOp weight) {
-    return weight.getStorage().quants.has_value();
-  });
+  auto has = [&](Rounding rounding) {
+    return llvm::any_of(module->getOps<WeightOp>(), [&](WeightOp weight) {
+      return weight.getLayerShape().size() == 2 &&
+             weight.getStorage().rounding == rounding;
+    });
+  };
+  bool hasBlocks = has(Rounding::Bytes);
   if (matrices && matrices->quants && !hasBlocks)
     return invalidOption("--weights: expected a model with a matrix whose rows are "
                          "whole blocks of " + options.weightType +
                          " and not transposed, but got one without");
-  if (options.activations == "q8" && !hasBlocks)
+  if (isQ8 && !hasBlocks)
     return invalidOption("--activations: expected a model with a matrix in blocks for "
                          "q8, but got one without");
+  if (isBF16 && !has(Rounding::BF16))
+    return invalidOption("--activations: expected a model with a matrix in bf16 for "
+                         "bf16, but got one without");
   return module;
 }

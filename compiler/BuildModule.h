@@ -11,7 +11,8 @@ namespace kvc {
 // What the command line says beyond the model.
 struct BuildOptions {
   std::string weightType; // of matrices, a storage; "": as the file has them
-  std::string activations; // "f32": exact; "" or "q8": rounded for blocks
+  // "f32": exact; "" or "q8": rounded for blocks; "bf16": for them and for bf16.
+  std::string activations;
   std::string numerics = "fma"; // or "tiles": the class of numerics
   std::string cacheType;  // f64, f32, f16, bf16; "": the arithmetic's type
   int64_t pagePositions = 0; // positions of a page; 0: contiguous

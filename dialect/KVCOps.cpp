@@ -281,37 +281,46 @@ LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyWeights(*this, symbols); // C1, C2
 }
 
-// Checks that a linear layer whose input is rounded multiplies small integers.
-static LogicalResult verifyRounded(WeightUser op, Value input,
-                                   SymbolTableCollection &symbols) {
+// Checks that a linear layer whose input is rounded in a way, which `how` and `stored`
+// name, has weights that are multiplied with such.
+static LogicalResult verifyRounding(WeightUser op, Value input, Rounding rounding,
+                                    StringRef how, StringRef stored,
+                                    SymbolTableCollection &symbols) {
   if (!elementOf(input).isF32())
-    return op->emitOpError() << "expected a rounded input to be f32, but got "
+    return op->emitOpError() << "expected a " << how << " input to be f32, but got "
                              << elementOf(input);
   for (const WeightUse &use : op.getWeights()) {
     auto weight = symbols.lookupNearestSymbolFrom<NamedWeight>(op, use.symbol);
     std::vector<WeightOp> parts = weight.getParts();
-    if (use.shape.size() == 2 && llvm::none_of(parts, [](WeightOp part) {
-          return part.getStorage().quants.has_value();
+    if (use.shape.size() == 2 && llvm::none_of(parts, [&](WeightOp part) {
+          return part.getStorage().rounding == rounding;
         }))
       return op->emitOpError()
-             << "expected the " << use.role << " " << use.symbol
-             << " of a rounded input to be stored in blocks, but got "
+             << "expected the " << use.role << " " << use.symbol << " of a " << how
+             << " input to be stored in " << stored << ", but got "
              << parts.front().getWeightType().getElementType();
   }
   return success();
 }
 
-LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyWeights(*this, symbols))) // C1, C2, C3
+template <typename Op>
+static LogicalResult verifyLinear(Op op, SymbolTableCollection &symbols) {
+  if (failed(verifyWeights(op, symbols)))
     return failure();
-  return getRounded() ? verifyRounded(*this, getInput(), symbols) // C6
-                      : success();
+  if (op.getRounded() && failed(verifyRounding(op, op.getInput(), Rounding::Bytes,
+                                               "rounded", "blocks", symbols)))
+    return failure();
+  if (op.getNarrowed() && failed(verifyRounding(op, op.getInput(), Rounding::BF16,
+                                                "narrowed", "bf16", symbols)))
+    return failure();
+  return success();
+}
+
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyLinear(*this, symbols); // C1, C2, C3, C6
 }
 LogicalResult GatedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyWeights(*this, symbols))) // C1, C2, C3
-    return failure();
-  return getRounded() ? verifyRounded(*this, getInput(), symbols) // C5
-                      : success();
+  return verifyLinear(*this, symbols); // C1, C2, C3, C5
 }
 
 Value EmbedOp::getPositions() {

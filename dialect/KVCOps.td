@@ -245,8 +245,13 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
     such inputs with a block of the weight are summed as an exact integer, which goes
     into the sum below as one product with `scale * the block's scale`, rounded once.
     A block's minimum times the scaled sum of its inputs comes after these, in the
-    same order. A layer whose weight is stored in floats (`kvc.stack`) takes its inputs
-    as they are.
+    same order.
+
+    `narrowed`: inputs are rounded to bf16, to nearest and ties to even, where they are
+    multiplied with a weight that is stored in it.
+
+    A layer whose weight is stored otherwise than an attribute speaks of (`kvc.stack`)
+    takes its inputs as they are.
 
     The sum is taken in blocks of 256 elements of the row, the last one shorter: the
     products of a block are summed in the order of i with fused multiply-adds, from
@@ -263,14 +268,15 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: the residual has the result's type.
     - C5: input and result have the same number of rows and element type.
-    - C6: a rounded input is f32, and its weight, or a layer of it, is stored in blocks.
+    - C6: a rounded input is f32, and its weight, or a layer of it, is stored in blocks;
+      a narrowed one is f32, and its weight, or a layer of it, is stored in bf16.
 
     ```mlir
     %q = kvc.linear %h by @attn_q bias @attn_q.bias layer %layer : tensor<?x576xf32> -> tensor<?x576xf32>
     %y = kvc.linear %a by @attn_o layer %layer residual(%x : tensor<?x576xf32>) : tensor<?x576xf32> -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded,
+  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded, UnitAttr:$narrowed,
                        FlatSymbolRefAttr:$weight,
                        OptionalAttr<FlatSymbolRefAttr>:$bias,
                        Optional<Index>:$layer,
@@ -278,16 +284,18 @@ def KVC_LinearOp : KVC_WeightUserOp<"linear", [AttrSizedOperandSegments, KVC_Row
                        Optional<KVC_Rows>:$residual);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
-    $input (`rounded` $rounded^)? `by` $weight (`bias` $bias^)? (`layer` $layer^)?
-    (`activation` `` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
+    $input (`rounded` $rounded^)? (`narrowed` $narrowed^)? `by` $weight (`bias` $bias^)?
+    (`layer` $layer^)? (`activation` `` $activation^)? (`residual` `(` $residual^ `:` type($residual) `)`)? attr-dict `:`
     type($input) `->` type($result)
   }];
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
-      "bool":$rounded, "::mlir::FlatSymbolRefAttr":$weight,
+      "bool":$rounded, "bool":$narrowed, "::mlir::FlatSymbolRefAttr":$weight,
       "::mlir::FlatSymbolRefAttr":$bias, "::mlir::Value":$layer), [{
-    build($_builder, $_state, result, input,
-          rounded ? $_builder.getUnitAttr() : ::mlir::UnitAttr(), weight, bias,
-          layer, ActivationAttr(), ::mlir::Value());
+    auto unit = [&](bool is) {
+      return is ? $_builder.getUnitAttr() : ::mlir::UnitAttr();
+    };
+    build($_builder, $_state, result, input, unit(rounded), unit(narrowed), weight,
+          bias, layer, ActivationAttr(), ::mlir::Value());
   }]>];
   let hasVerifier = 1;
 }
@@ -296,7 +304,8 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear", [KVC_RowTasks]> {
   let summary = "two linear layers, one gating the other";
   let description = [{
     `result = activation(input gate^T + gate_bias) * (input up^T + up_bias)`,
-    each sum as in `kvc.linear`, of an input that is `rounded` as there or not.
+    each sum as in `kvc.linear`, of an input that is `rounded` or `narrowed` as there or
+    not.
 
     Created by `kvc-fuse` from two `kvc.linear`, a `kvc.activate` and a product;
     lowered by `kvc-lower-to-linalg` and `kvc-lower-to-kernels`.
@@ -304,14 +313,14 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear", [KVC_RowTasks]> {
     - C2: the biases are vectors of the result's width.
     - C3: stacked weights are indexed by a layer, others are not.
     - C4: input and result have the same number of rows and element type.
-    - C5: a rounded input is f32, and the weights are stored in blocks, as in
-      `kvc.linear`.
+    - C5: a rounded input is f32, and the weights are stored in blocks, a narrowed one
+      is f32, and they are stored in bf16, as in `kvc.linear`.
 
     ```mlir
     %g = kvc.gated_linear %h by @gate, @up layer %layer activation silu : tensor<?x576xf32> -> tensor<?x1536xf32>
     ```
   }];
-  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded,
+  let arguments = (ins KVC_Rows:$input, UnitAttr:$rounded, UnitAttr:$narrowed,
                        FlatSymbolRefAttr:$gate,
                        FlatSymbolRefAttr:$up,
                        OptionalAttr<FlatSymbolRefAttr>:$gate_bias,
@@ -319,8 +328,8 @@ def KVC_GatedLinearOp : KVC_WeightUserOp<"gated_linear", [KVC_RowTasks]> {
                        Optional<Index>:$layer, KVC_ActivationAttr:$activation);
   let results = (outs KVC_Rows:$result);
   let assemblyFormat = [{
-    $input (`rounded` $rounded^)? `by` $gate `,` $up (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)?
-    (`layer` $layer^)? `activation` `` $activation attr-dict `:`
+    $input (`rounded` $rounded^)? (`narrowed` $narrowed^)? `by` $gate `,` $up
+    (`gate_bias` $gate_bias^)? (`up_bias` $up_bias^)? (`layer` $layer^)? `activation` `` $activation attr-dict `:`
     type($input) `->` type($result)
   }];
   let hasVerifier = 1;

@@ -36,9 +36,12 @@ private:
                 mlir::FlatSymbolRefAttr symbol);
   mlir::Value scalar(mlir::Value value) { return scalars.lookup(value); }
   // The kernel of a linear or a gated linear layer, with a buffer for its result.
-  // `rounded` is the input after rounding, made where it is null and needed.
+  // An input after rounding, as LinearKernel has it, made where it is null and needed.
+  struct RoundedInput {
+    mlir::Value rounded, narrowed;
+  };
   LinearKernel linearKernel(KernelBuilder &b, mlir::Operation *op,
-                            mlir::Value &rounded);
+                            RoundedInput &made);
 
   mlir::func::FuncOp forward;
   const LinearTarget target;

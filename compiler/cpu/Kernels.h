@@ -75,6 +75,9 @@ struct LinearKernel {
   // Null, or what blocks are multiplied with: [rows][inputs / 32][RoundedRow::Words]
   // i32
   mlir::Value rounded = {};
+  // Null, or what bf16 is multiplied with, the inputs rounded to it: [rows][inputs] of
+  // the arithmetic's type
+  mlir::Value narrowed = {};
   // One matrix, or two: the gate and what it gates.
   llvm::SmallVector<Matrix> weights = {};
   // A bias for each matrix, or null.
@@ -83,19 +86,26 @@ struct LinearKernel {
   mlir::Value residual = {};                // or null; may be the output's buffer
   mlir::Value output = {};
   bool isLogits = false; // the caller's: every NaN is the same
-  // Where tiles multiply them, the input's numbers as sums of bf16:
-  // [inputs / 32][3][rows][32], the smallest first; else null.
-  mlir::Value parts = {};
+  // Where tiles multiply them, the numbers of the input, as it is and narrowed, as sums
+  // of bf16: [inputs / 32][3 or 1][rows][32], the smallest first.
+  llvm::SmallDenseMap<mlir::Value, mlir::Value, 2> parts{};
   // Of the class tiles: numbers are multiplied as sums of bf16 (LinearTiles.cpp).
   bool isTiles = false;
+
+  // Floats that the matrix is multiplied with.
+  mlir::Value inputOf(const Matrix &matrix) const {
+    return narrowed && matrix.storage->rounding == Rounding::BF16 ? narrowed : input;
+  }
 };
 // Kernels that need nothing of each other and have one number of rows, as one
 // parallel region.
 void emitLinear(KernelBuilder &b, llvm::ArrayRef<LinearKernel> kernels,
                 const LinearTarget &target);
 
-// Rounds rows for products with matrices in blocks: to LinearKernel::rounded.
+// Rounds rows for products with matrices in blocks and in bf16: to
+// LinearKernel::rounded and narrowed.
 void emitRoundRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
+void emitNarrowRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
 void emitEmbed(KernelBuilder &b, mlir::Value ids, const Matrix &table,
                mlir::Value output);
 void emitSelect(KernelBuilder &b, mlir::Value input, mlir::Value rows,

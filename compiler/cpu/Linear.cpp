@@ -75,10 +75,15 @@ void Tile::forEachTile(function_ref<void(Value, Value)> body) {
   });
 }
 
+// Whether the matrix is multiplied with bytes.
+static bool isOfIntegers(const LinearKernel &kernel, const Matrix &matrix) {
+  return kernel.rounded && matrix.storage->quants;
+}
+
 std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
                                            const Matrix &like) {
   int64_t shared = tiles != 1 ? groups : 0;
-  if (kernel.rounded && like.storage->quants) {
+  if (isOfIntegers(kernel, like)) {
     // Dot products of bytes leave time to unpack what they multiply; tiles are loaded
     // from memory.
     bool keeps = (!target.hasByteDot && like.storage->quants->bits < 8) ||
@@ -261,28 +266,20 @@ void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
             [&](Value line) { prefetchLine(b.mul(line, kLine)); });
 }
 
-// Whether a matrix, in some layers, isn't multiplied with rounded inputs.
-static bool hasFloats(const LinearKernel &kernel) {
-  if (!kernel.rounded)
-    return true;
-  for (const Matrix &matrix : kernel.weights)
-    for (const Matrix *one = &matrix; one; one = one->otherwise.get())
-      if (!one->storage->quants)
-        return true;
-  return false;
-}
-
 // Makes the parts of inputs that are multiplied in tiles; what has one input has one
 // buffer of them.
 static void splitInputs(KernelBuilder &b, MutableArrayRef<LinearKernel> kernels) {
   DenseMap<Value, Value> parts;
   for (LinearKernel &kernel : kernels)
-    if (kernel.isTiles && hasFloats(kernel)) {
-      Value &made = parts[kernel.input];
-      if (!made)
-        made = emitSplitRows(b, kernel);
-      kernel.parts = made;
-    }
+    if (kernel.isTiles)
+      for (const Matrix &matrix : kernel.weights)
+        for (const Matrix *one = &matrix; one; one = one->otherwise.get())
+          if (!isOfIntegers(kernel, *one)) {
+            Value &made = parts[kernel.inputOf(*one)];
+            if (!made)
+              made = emitSplitRows(b, kernel, *one);
+            kernel.parts[kernel.inputOf(*one)] = made;
+          }
 }
 
 void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
@@ -317,7 +314,7 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
   };
   auto shapesOf = [&](const LinearKernel &kernel) -> ProductShapes {
     if (kernel.isTiles && !kernel.rounded)
-      return tilesShapes(target, kernel.weights);
+      return tilesShapes(target, kernel);
     return kernel.rounded ? target.integers : target.floats;
   };
   auto emit = [&](ArrayRef<LinearKernel> kernels,

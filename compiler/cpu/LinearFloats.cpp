@@ -11,7 +11,8 @@ class FloatProduct : public Product {
 public:
   FloatProduct(KernelBuilder &b, const LinearKernel &kernel, const Matrix &like,
                int64_t groups)
-      : b(b), kernel(kernel), isBlocks(like.storage->quants.has_value()) {
+      : b(b), kernel(kernel), input(kernel.inputOf(like)),
+        isBlocks(like.storage->quants.has_value()) {
     if (groups && isBlocks)
       widened = b.named("widened", b.scratch({kProductBlock, groups, kLanes}));
   }
@@ -75,7 +76,7 @@ private:
                             : kernel.weights[matrix].lanes(b, group, k));
     // A row's input is used up before the next is loaded: one register.
     for (auto [r, row] : llvm::enumerate(rows)) {
-      Value x = b.splat(b.loadScalar(kernel.input, {row, k}));
+      Value x = b.splat(b.loadScalar(input, {row, k}));
       for (size_t m = 0; m != block.matrices.size(); ++m)
         for (size_t g = 0; g != groups; ++g) {
           Value &sum = sums[(m * rows.size() + r) * groups + g];
@@ -86,6 +87,7 @@ private:
 
   KernelBuilder &b;
   const LinearKernel &kernel;
+  const Value input;
   const bool isBlocks;
   // [kProductBlock][groups][16]: a block of inputs of what tiles share, or null.
   Value widened;

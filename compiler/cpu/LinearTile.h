@@ -55,16 +55,17 @@ std::unique_ptr<Product> makeTilesProduct(KernelBuilder &b,
                                           const LinearTarget &target,
                                           const Matrix &like, int64_t rows,
                                           int64_t groups);
-// The rows' parts in bf16, as LinearKernel::parts has them.
-mlir::Value emitSplitRows(KernelBuilder &b, const LinearKernel &kernel);
+// Of the rows that the matrix is multiplied with the parts, as LinearKernel::parts has
+// them.
+mlir::Value emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,
+                          const Matrix &matrix);
 std::unique_ptr<Product> makeIntegerProduct(KernelBuilder &b,
                                             const LinearKernel &kernel,
                                             const LinearTarget &target,
                                             const Matrix &like, int64_t groups);
 
 // The tiles of a product of the class tiles.
-ProductShapes tilesShapes(const LinearTarget &target,
-                          llvm::ArrayRef<Matrix> weights);
+ProductShapes tilesShapes(const LinearTarget &target, const LinearKernel &kernel);
 
 // Panels of [panels][extent]... that are read side by side.
 struct Stream {

@@ -2,8 +2,8 @@
 // they compute, bit for bit, by fused multiply-adds.
 //
 // A number is a sum of bf16: its upper 16 bits, those of what is left, and so on, so
-// that each step is exact. An input is three of them, an element of a matrix as many
-// as its storage has digits for. Of their products those are taken that an f32 sum
+// that each step is exact. An input is three of them, or one where it was rounded to
+// it, an element of a matrix as many as its storage has digits for. Of their products those are taken that an f32 sum
 // notices, the smallest first. For 32 inputs, one after the other, a product has two
 // sums, each from 0: of the even inputs and of the odd ones, by fused multiply-adds.
 // The two are added to each other, and then to the sum of the block of inputs.
@@ -18,11 +18,15 @@ using namespace kvc;
 
 namespace {
 constexpr int64_t kDepth = 32;     // inputs of a tile
-constexpr int64_t kInputParts = 3; // bf16 in an f32
 
 // The bf16 that the storage's numbers are sums of.
 int64_t partsOf(const Storage &storage) {
   return &storage == &bf16Storage ? 1 : &storage == &f16Storage ? 2 : 3;
+}
+
+// Those that what the matrix is multiplied with is the sum of.
+int64_t inputPartsOf(const LinearKernel &kernel, const Matrix &matrix) {
+  return kernel.inputOf(matrix) == kernel.narrowed ? 1 : 3;
 }
 
 // A product of a part of the input by one of the matrix; 0 is the smallest.
@@ -32,10 +36,12 @@ struct Pair {
 
 // In the order in which they are added: of f32 by f32, those below 2^-24 of the
 // largest are left out, and of f32 by f16 the one that is.
-SmallVector<Pair> pairsOf(int64_t weightParts) {
+SmallVector<Pair> pairsOf(const LinearKernel &kernel, const Matrix &matrix) {
+  int64_t inputParts = inputPartsOf(kernel, matrix);
+  int64_t weightParts = partsOf(*matrix.storage);
   SmallVector<Pair> pairs;
   for (int64_t weight = 0; weight != weightParts; ++weight)
-    for (int64_t input = 0; input != kInputParts; ++input)
+    for (int64_t input = 0; input != inputParts; ++input)
       if (input + weight >= weightParts - 1)
         pairs.push_back({input, weight});
   return pairs;
@@ -59,21 +65,22 @@ SmallVector<Value> split(KernelBuilder &b, Value numbers, int64_t parts) {
 
 // Calls `body` with the first lane of each half of the inputs from `first` on, 32 of
 // them, and the parts of these inputs of a row; beyond the last input they are 0.
-void forEachHalf(KernelBuilder &b, const LinearKernel &kernel, Value row, Value first,
+void forEachHalf(KernelBuilder &b, Value input, int64_t parts, Value row, Value first,
                  function_ref<void(int64_t half, ArrayRef<Value> parts)> body) {
+  int64_t inputs = b.widthOf(input);
   auto splitAll = [&](int64_t count) {
     for (int64_t half = 0; half != kDepth; half += kLanes) {
       int64_t inHalf = std::clamp<int64_t>(count - half, 0, kLanes);
       Value numbers =
-          inHalf ? b.loadLanes(kernel.input, {row, b.add(first, half)}, inHalf)
+          inHalf ? b.loadLanes(input, {row, b.add(first, half)}, inHalf)
                  : b.splat(0.0);
-      body(half, split(b, numbers, kInputParts));
+      body(half, split(b, numbers, parts));
     }
   };
-  int64_t rest = kernel.inputs % kDepth;
+  int64_t rest = inputs % kDepth;
   if (!rest)
     return splitAll(kDepth);
-  b.ifElse(b.less(first, b.index(kernel.inputs - rest)),
+  b.ifElse(b.less(first, b.index(inputs - rest)),
            [&] { splitAll(kDepth); }, [&] { splitAll(rest); });
 }
 
@@ -99,7 +106,8 @@ public:
   TilesProduct(KernelBuilder &b, const LinearKernel &kernel,
                const LinearTarget &target, const Matrix &like, int64_t groups)
       : b(b), kernel(kernel), target(target), isShared(groups),
-        weightParts(partsOf(*like.storage)), pairs(pairsOf(weightParts)),
+        input(kernel.inputOf(like)), inputParts(inputPartsOf(kernel, like)),
+        weightParts(partsOf(*like.storage)), pairs(pairsOf(kernel, like)),
         lanes(target.vectorBits / 32) {}
 
   void prepare(const ProductBlock &block) override;
@@ -127,10 +135,11 @@ private:
   const LinearKernel &kernel;
   const LinearTarget &target;
   const bool isShared;
-  const int64_t weightParts;
+  const Value input;
+  const int64_t inputParts, weightParts;
   const SmallVector<Pair> pairs;
   const int64_t lanes; // of a register
-  Value inputs;  // [rows][3][32]
+  Value inputs;  // [rows][parts][32]
   Value weights; // [8 or 1][32][parts][matrices * groups * 16]
   Value sums;    // [rows][matrices * groups * 16], of a block
 };
@@ -203,8 +212,8 @@ void TilesProduct::multiplyAdd(int64_t firstRow, int64_t rows, int64_t first,
             for (int64_t i = 0; i != registers; ++i)
               w.push_back(load(weights, {at, k, b.index(part), column(i)}));
           for (int64_t r = 0; r != rows; ++r) {
-            SmallVector<Value, kInputParts> x;
-            for (int64_t part = 0; part != kInputParts; ++part)
+            SmallVector<Value, 3> x;
+            for (int64_t part = 0; part != inputParts; ++part)
               x.push_back(vector::BroadcastOp::create(
                   b, zero.getType(),
                   b.loadScalar(inputs, {row(r), b.index(part), k})));
@@ -233,7 +242,7 @@ SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
                                      ArrayRef<Value> rows, const TileShare &) {
   int64_t count = block.matrices.size() * block.groups.size();
   int64_t rowCount = rows.size();
-  inputs = b.named("inputs", b.scratch({rowCount, kInputParts, kDepth}));
+  inputs = b.named("inputs", b.scratch({rowCount, inputParts, kDepth}));
   sums = b.named("sums", b.scratch({rowCount, count * kLanes}));
   if (!isShared)
     weights = weightScratch(block, 1);
@@ -250,10 +259,12 @@ SmallVector<Value> TilesProduct::sum(const ProductBlock &block,
     else
       splitWeights(block, first, at);
     for (int64_t r = 0; r != rowCount; ++r)
-      forEachHalf(b, kernel, rows[r], first, [&](int64_t half, ArrayRef<Value> parts) {
-        for (auto [part, number] : llvm::enumerate(parts))
-          b.storeLanes(number, inputs, {b.index(r), b.index(part), b.index(half)});
-      });
+      forEachHalf(b, input, inputParts, rows[r], first,
+                  [&](int64_t half, ArrayRef<Value> parts) {
+                    for (auto [part, number] : llvm::enumerate(parts))
+                      b.storeLanes(number, inputs,
+                                   {b.index(r), b.index(part), b.index(half)});
+                  });
     multiplyAdd(rowCount, count * kLanes / lanes, at);
   });
   SmallVector<Value> result; // [matrices][rows][groups]
@@ -271,8 +282,8 @@ namespace {
 class AMXProduct : public Product {
 public:
   AMXProduct(KernelBuilder &b, const LinearKernel &kernel, const Matrix &like)
-      : b(b), kernel(kernel), weightParts(partsOf(*like.storage)),
-        pairs(pairsOf(weightParts)) {}
+      : b(b), kernel(kernel), parts(kernel.parts.lookup(kernel.inputOf(like))),
+        weightParts(partsOf(*like.storage)), pairs(pairsOf(kernel, like)) {}
 
   void prepare(const ProductBlock &block) override;
   void forEachSum(const ProductBlock &block, ArrayRef<Value> rows,
@@ -282,6 +293,7 @@ public:
 private:
   KernelBuilder &b;
   const LinearKernel &kernel;
+  const Value parts; // of the input
   const int64_t weightParts;
   const SmallVector<Pair> pairs;
   Value weights; // [8][parts][groups][16][16] words
@@ -368,7 +380,7 @@ void AMXProduct::forEachSum(const ProductBlock &block, ArrayRef<Value> rows,
                               kLanes);
           for (int64_t t = 0; t != rowTiles; ++t) {
             // Rows behind the last one are any numbers of the buffer.
-            Value x = loadTile(b, kTileRows, kDepth, bf16, kernel.parts,
+            Value x = loadTile(b, kTileRows, kDepth, bf16, parts,
                                {sub, b.index(pair.input),
                                 b.add(rows.front(), t * kTileRows), b.index(0)},
                                kDepth);
@@ -390,13 +402,16 @@ void AMXProduct::forEachSum(const ProductBlock &block, ArrayRef<Value> rows,
 }
 
 // A task is a row.
-Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel) {
-  Value rows = b.rowsOf(kernel.input);
+Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,
+                         const Matrix &matrix) {
+  Value input = kernel.inputOf(matrix);
+  Value rows = b.rowsOf(input);
   int64_t subs = llvm::divideCeil(kernel.inputs, kDepth);
+  int64_t count = inputPartsOf(kernel, matrix);
   Value parts = b.named(
       "parts", memref::AllocOp::create(
                    b,
-                   MemRefType::get({subs, kInputParts, ShapedType::kDynamic, kDepth},
+                   MemRefType::get({subs, count, ShapedType::kDynamic, kDepth},
                                    b.getBF16Type()),
                    rows));
   std::string name = std::exchange(b.kernel, b.kernel + ".split");
@@ -404,8 +419,8 @@ Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel) {
   auto narrow = VectorType::get({kLanes}, b.getBF16Type());
   b.parallel("n", rows, [&](Value n) {
     b.forLoop("sub", b.index(0), b.index(subs), 1, [&](Value sub) {
-      forEachHalf(b, kernel, n, b.mul(sub, kDepth), [&](int64_t half,
-                                                        ArrayRef<Value> numbers) {
+      forEachHalf(b, input, count, n, b.mul(sub, kDepth), [&](int64_t half,
+                                                              ArrayRef<Value> numbers) {
         for (auto [part, number] : llvm::enumerate(numbers))
           vector::StoreOp::create(
               b,
@@ -421,11 +436,11 @@ Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel) {
 }
 
 ProductShapes kvc::tilesShapes(const LinearTarget &target,
-                               ArrayRef<Matrix> weights) {
+                               const LinearKernel &kernel) {
   int64_t pairs = 1;
-  for (const Matrix &matrix : weights)
+  for (const Matrix &matrix : kernel.weights)
     for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get())
-      pairs = std::max<int64_t>(pairs, pairsOf(partsOf(*stored->storage)).size());
+      pairs = std::max<int64_t>(pairs, pairsOf(kernel, *stored).size());
   TileShape few = {shapeOf(target, pairs).rows, 2};
   return {few, target.hasTiles ? TileShape{2 * kTileRows, 2} : few};
 }
@@ -435,7 +450,7 @@ std::unique_ptr<Product> kvc::makeTilesProduct(KernelBuilder &b,
                                                const LinearTarget &target,
                                                const Matrix &like, int64_t rows,
                                                int64_t groups) {
-  if (kernel.parts && groups && rows % kTileRows == 0)
+  if (!kernel.parts.empty() && groups && rows % kTileRows == 0)
     return std::make_unique<AMXProduct>(b, kernel, like);
   return std::make_unique<TilesProduct>(b, kernel, target, like, groups);
 }

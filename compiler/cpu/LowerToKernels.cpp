@@ -96,7 +96,7 @@ Matrix ForwardLowering::matrix(KernelBuilder &b, WeightUser op,
 }
 
 LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
-                                           Value &rounded) {
+                                           RoundedInput &made) {
   Value input = cast<RowTasks>(op).getInput();
   LinearKernel kernel{textLocation(op),
                       cast<RankedTensorType>(input.getType()).getDimSize(1)};
@@ -108,32 +108,43 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
       kernel.biases.push_back(vector(b, user, symbol));
   };
   Value residual;
-  bool rounds;
+  bool rounds, narrows;
   if (auto linear = dyn_cast<LinearOp>(op)) {
     addWeights(linear, linear.getWeightAttr(), linear.getBiasAttr());
     kernel.activation = linear.getActivation();
     residual = linear.getResidual();
     rounds = linear.getRounded();
+    narrows = linear.getNarrowed();
   } else {
     auto gated = cast<GatedLinearOp>(op);
     addWeights(gated, {gated.getGateAttr(), gated.getUpAttr()},
                {gated.getGateBiasAttr(), gated.getUpBiasAttr()});
     kernel.activation = gated.getActivation();
     rounds = gated.getRounded();
+    narrows = gated.getNarrowed();
   }
-  if (rounds && !rounded) {
-    auto type = MemRefType::get(
-        {ShapedType::kDynamic, kernel.inputs / (2 * kLanes), RoundedRow::Words},
-        b.getI32Type());
-    rounded = b.named(textName(input).str() + "_rounded",
-                      memref::AllocOp::create(b, type, rowCounts.lookup(input)));
-    std::string name = std::exchange(b.kernel, b.kernel + ".round");
-    emitRoundRows(b, buffer(input), rounded);
+  auto make = [&](Value &rounded, ArrayRef<int64_t> row, Type element, StringRef suffix,
+                  function_ref<void(KernelBuilder &, Value, Value)> emit) {
+    if (rounded)
+      return;
+    SmallVector<int64_t> shape{ShapedType::kDynamic};
+    shape.append(row.begin(), row.end());
+    rounded = b.named((textName(input) + "_" + suffix + "ed").str(),
+                      memref::AllocOp::create(b, MemRefType::get(shape, element),
+                                              rowCounts.lookup(input)));
+    std::string name = std::exchange(b.kernel, b.kernel + "." + suffix.str());
+    emit(b, buffer(input), rounded);
     b.kernel = name;
-  }
+  };
+  if (rounds)
+    make(made.rounded, {kernel.inputs / (2 * kLanes), RoundedRow::Words},
+         b.getI32Type(), "round", emitRoundRows);
+  if (narrows)
+    make(made.narrowed, kernel.inputs, b.arithmetic, "narrow", emitNarrowRows);
   Value result = op->getResult(0);
   kernel.input = buffer(input);
-  kernel.rounded = rounds ? rounded : Value();
+  kernel.rounded = rounds ? made.rounded : Value();
+  kernel.narrowed = narrows ? made.narrowed : Value();
   kernel.residual = residual ? buffer(residual) : Value();
   kernel.output = residual && residual != input
                       ? reuseOrAllocate(b, result, residual)
@@ -205,15 +216,15 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
         return success();
       })
       .Case<LinearOp, GatedLinearOp>([&](Operation *o) {
-        Value rounded;
-        emitLinear(b, linearKernel(b, o, rounded), target);
+        RoundedInput made;
+        emitLinear(b, linearKernel(b, o, made), target);
         return success();
       })
       .Case([&](TogetherOp o) {
         SmallVector<LinearKernel> kernels;
-        Value rounded; // they have one input
+        RoundedInput made; // they have one input
         for (auto [result, member] : llvm::zip_equal(o.getResults(), o.getOps())) {
-          kernels.push_back(linearKernel(b, &member, rounded));
+          kernels.push_back(linearKernel(b, &member, made));
           buffers[result] = kernels.back().output;
           rowCounts[result] = rowCounts.lookup(member.getResult(0));
         }

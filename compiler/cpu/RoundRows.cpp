@@ -1,4 +1,5 @@
-// Rows rounded for products with blocks of small integers: a task is a row.
+// Rows rounded for products with blocks of small integers, and with bf16: a task is a
+// row.
 #include "compiler/cpu/Kernels.h"
 
 using namespace mlir;
@@ -73,6 +74,16 @@ void kvc::emitRoundRows(KernelBuilder &b, Value input, Value output) {
       store(asWord(arith::MulFOp::create(
                 b, scale, arith::SIToFPOp::create(b, b.arithmetic, sum))),
             RoundedRow::ScaledSum);
+    });
+  });
+}
+
+void kvc::emitNarrowRows(KernelBuilder &b, Value input, Value output) {
+  b.forEachRow(b.rowsOf(input), [&](Value n) {
+    b.forEachRun(b.widthOf(input), [&](Value i, int64_t count) {
+      Value numbers = b.loadLanes(input, {n, i}, count);
+      b.storeLanes(b.convert(b.convert(numbers, b.getBF16Type()), b.arithmetic), output,
+                   {n, i}, count);
     });
   });
 }

@@ -32,8 +32,8 @@ struct FuseActivation : OpRewritePattern<ActivateOp> {
       return rewriter.notifyMatchFailure(op, "a gate");
     rewriter.replaceOpWithNewOp<LinearOp>(
         op, op.getType(), linear.getInput(), linear.getRoundedAttr(),
-        linear.getWeightAttr(), linear.getBiasAttr(), linear.getLayer(),
-        op.getActivationAttr(), Value());
+        linear.getNarrowedAttr(), linear.getWeightAttr(), linear.getBiasAttr(),
+        linear.getLayer(), op.getActivationAttr(), Value());
     rewriter.eraseOp(linear);
     return success();
   }
@@ -53,8 +53,8 @@ struct FuseResidual : OpRewritePattern<arith::AddFOp> {
         continue;
       rewriter.replaceOpWithNewOp<LinearOp>(
           op, op.getType(), linear.getInput(), linear.getRoundedAttr(),
-          linear.getWeightAttr(), linear.getBiasAttr(), linear.getLayer(),
-          linear.getActivationAttr(), other);
+          linear.getNarrowedAttr(), linear.getWeightAttr(), linear.getBiasAttr(),
+          linear.getLayer(), linear.getActivationAttr(), other);
       rewriter.eraseOp(linear);
       return success();
     }
@@ -77,15 +77,17 @@ struct FuseGate : OpRewritePattern<arith::MulFOp> {
       return rewriter.notifyMatchFailure(op, "not a gate times a linear");
     auto gate = activate.getInput().getDefiningOp<LinearOp>();
     if (!gate || !gate->hasOneUse() || gate.getInput() != up.getInput() ||
-        gate.getRounded() != up.getRounded() || gate.getLayer() != up.getLayer())
+        gate.getRounded() != up.getRounded() ||
+        gate.getNarrowed() != up.getNarrowed() || gate.getLayer() != up.getLayer())
       return rewriter.notifyMatchFailure(op, "the two have different inputs");
     for (LinearOp linear : {gate, up})
       if (linear.getActivation() || linear.getResidual())
         return rewriter.notifyMatchFailure(op, "a linear has an epilogue");
     rewriter.replaceOpWithNewOp<GatedLinearOp>(
         op, op.getType(), gate.getInput(), gate.getRoundedAttr(),
-        gate.getWeightAttr(), up.getWeightAttr(), gate.getBiasAttr(), up.getBiasAttr(),
-        gate.getLayer(), activate.getActivationAttr());
+        gate.getNarrowedAttr(), gate.getWeightAttr(), up.getWeightAttr(),
+        gate.getBiasAttr(), up.getBiasAttr(), gate.getLayer(),
+        activate.getActivationAttr());
     rewriter.eraseOp(activate);
     rewriter.eraseOp(gate);
     rewriter.eraseOp(up);

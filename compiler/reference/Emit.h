@@ -69,7 +69,7 @@ class WeightView {
 public:
   // `layer` is one of those that the weight stacks, or null.
   WeightView(Emitter &b, mlir::Operation *op, WeightOp weight, Value layer);
-  bool isInBlocks() const { return storage.quants.has_value(); }
+  Rounding rounding() const { return storage.rounding; }
   // The number at [row, column] of a matrix; f32 where it stands in a block.
   Value number(Emitter &b, Value row, Value column) const;
   // All of them, as a tensor of floats.

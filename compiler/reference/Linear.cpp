@@ -11,6 +11,17 @@ using namespace kvc::reference;
 
 namespace {
 
+// What a row's weights are multiplied with: inputs as they are, and rounded or null.
+struct Inputs {
+  Value exact, bytes, narrow;
+  Value of(Rounding rounding) const {
+    Value rounded = rounding == Rounding::Bytes  ? bytes
+                    : rounding == Rounding::BF16 ? narrow
+                                                 : Value();
+    return rounded ? rounded : exact;
+  }
+};
+
 // Rounds 32 inputs of a row at a time to whole numbers from -127 to 127 times a
 // scale. A scale of 0 makes no number of 0 / 0, and one of infinity or NaN one of
 // each input.
@@ -48,13 +59,26 @@ Value roundRows(Emitter &b, Value input) {
       });
 }
 
+Value narrowRows(Emitter &b, Value input) {
+  return generic(b, rowsOf(b, input, cast<RankedTensorType>(input.getType())), {input},
+                 b.getMultiDimIdentityMap(2), 0, [&](Emitter &b, ValueRange at) {
+                   Value narrow =
+                       arith::TruncFOp::create(b, b.getBF16Type(), at[0]);
+                   return toFloat(b, narrow, at[0].getType());
+                 });
+}
+
+template <typename Op> Inputs inputsOf(Emitter &b, Op op, Value input) {
+  return {input, op.getRounded() ? roundRows(b, input) : Value(),
+          op.getNarrowed() ? narrowRows(b, input) : Value()};
+}
+
 // bias[o], or 0, plus sum_i input[n, i] * weight[o, i], in the order of i with
-// fused multiply-adds. Blocks take the rounded input where there is one.
-Value product(Emitter &b, Operation *op, Value input, Value rounded,
-              RankedTensorType type, FlatSymbolRefAttr weight,
-              FlatSymbolRefAttr bias, Value layer) {
+// fused multiply-adds.
+Value product(Emitter &b, Operation *op, const Inputs &inputs, RankedTensorType type,
+              FlatSymbolRefAttr weight, FlatSymbolRefAttr bias, Value layer) {
   Type element = type.getElementType();
-  Value init = rowsOf(b, input, type);
+  Value init = rowsOf(b, inputs.exact, type);
   if (bias)
     init = generic(
         b, init, readWeight(b, op, bias, layer), RowMaps(b).column, 0,
@@ -66,9 +90,8 @@ Value product(Emitter &b, Operation *op, Value input, Value rounded,
   SmallVector<AffineMap> maps{AffineMap::get(3, 0, {n, i}, b.getContext()),
                               AffineMap::get(3, 0, {o, i}, b.getContext())};
   return ofWeight(b, op, weight, layer, [&](Emitter &b, const WeightView &view) {
-    Value factors = rounded && view.isInBlocks() ? rounded : input;
-    return generic(b, init, {factors, view.numbers(b)}, maps, /*reductions=*/1,
-                   [&](Emitter &b, ValueRange at) -> Value {
+    return generic(b, init, {inputs.of(view.rounding()), view.numbers(b)}, maps,
+                   /*reductions=*/1, [&](Emitter &b, ValueRange at) -> Value {
                      return math::FmaOp::create(
                          b, at[0], toFloat(b, at[1], element), at[2]);
                    });
@@ -83,9 +106,8 @@ struct LowerLinear : OpConversionPattern<LinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), residual = adaptor.getResidual();
-    Value rounded = op.getRounded() ? roundRows(b, input) : Value();
-    Value sum = product(b, op, input, rounded, op.getType(), op.getWeightAttr(),
-                        op.getBiasAttr(), adaptor.getLayer());
+    Value sum = product(b, op, inputsOf(b, op, input), op.getType(),
+                        op.getWeightAttr(), op.getBiasAttr(), adaptor.getLayer());
     if (!op.getActivation() && !residual) {
       rewriter.replaceOp(op, sum);
       return success();
@@ -115,10 +137,10 @@ struct LowerGatedLinear : OpConversionPattern<GatedLinearOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter b(op.getLoc(), rewriter);
     Value input = adaptor.getInput(), layer = adaptor.getLayer();
-    Value rounded = op.getRounded() ? roundRows(b, input) : Value();
-    Value gate = product(b, op, input, rounded, op.getType(), op.getGateAttr(),
+    Inputs inputs = inputsOf(b, op, input);
+    Value gate = product(b, op, inputs, op.getType(), op.getGateAttr(),
                          op.getGateBiasAttr(), layer);
-    Value up = product(b, op, input, rounded, op.getType(), op.getUpAttr(),
+    Value up = product(b, op, inputs, op.getType(), op.getUpAttr(),
                        op.getUpBiasAttr(), layer);
     SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(2));
     rewriter.replaceOp(

@@ -45,7 +45,7 @@ class BlockStorage : public Storage {
 public:
   BlockStorage(llvm::StringLiteral name, int64_t elements, int64_t bytes,
                Quants quants, double limit)
-      : Storage(name, elements, bytes, quants, limit, 32) {}
+      : Storage(name, elements, bytes, quants, Rounding::Bytes, limit, 32) {}
 
   void decode(const char *data, int64_t count, float *out) const override {
     decodeAs(data, count, out);

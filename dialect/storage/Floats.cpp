@@ -42,8 +42,9 @@ template <typename Element> class FloatStorage final : public Storage {
   using Bits = typename Element::Bits;
 
 public:
-  FloatStorage(llvm::StringLiteral name, double limit)
-      : Storage(name, 1, sizeof(Bits), std::nullopt, limit, 16) {}
+  FloatStorage(llvm::StringLiteral name, double limit,
+               Rounding rounding = Rounding::None)
+      : Storage(name, 1, sizeof(Bits), std::nullopt, rounding, limit, 16) {}
 
   void decode(const char *data, int64_t count, float *out) const override {
     decodeAs(data, count, out);
@@ -89,7 +90,7 @@ const FloatStorage<F64> f64("f64", HUGE_VAL);
 // Half way between the largest number and the next power of two.
 const FloatStorage<F32> f32("f32", 0x1.ffffffp127);
 const FloatStorage<F16> f16("f16", kF16Limit);
-const FloatStorage<BF16> bf16("bf16", 0x1.ffp127);
+const FloatStorage<BF16> bf16("bf16", 0x1.ffp127, Rounding::BF16);
 
 } // namespace
 

@@ -25,6 +25,10 @@ struct Quants {
   bool hasSubScales = false; // of a byte each, the minima's unsigned
 };
 
+// What inputs of a product may be rounded to, if a program says so: bytes, 32 with one
+// scale, or bf16.
+enum class Rounding { None, Bytes, BF16 };
+
 // Where the parts of a packed block stand, in bytes: of `panel` rows that stand
 // together, the first of each part from here on, in this order.
 struct BlockLayout {
@@ -51,6 +55,8 @@ public:
   const int64_t elements, bytes;
   // None where the elements are floats.
   const std::optional<Quants> quants;
+  // Of inputs that are multiplied with it.
+  const Rounding rounding;
   // The smallest magnitude that rounding makes infinite.
   const double limit;
   // Rows that stand together in a matrix that is packed for vectors.
@@ -95,9 +101,10 @@ public:
 
 protected:
   Storage(llvm::StringLiteral name, int64_t elements, int64_t bytes,
-          std::optional<Quants> quants, double limit, int64_t panel)
+          std::optional<Quants> quants, Rounding rounding, double limit,
+          int64_t panel)
       : name(name), elements(elements), bytes(bytes), quants(quants),
-        limit(limit), panel(panel) {}
+        rounding(rounding), limit(limit), panel(panel) {}
   ~Storage() = default;
 };
 

@@ -521,6 +521,34 @@ func.func @linear_c6_input(%x: tensor<?x32xf64>) {
 
 // -----
 
+kvc.weight @w : tensor<8x32xf16> from "w"
+func.func @linear_c6_narrowed_weight(%x: tensor<?x32xf32>) {
+  // expected-error@+1 {{expected the weight @w of a narrowed input to be stored in bf16, but got 'f16'}}
+  %y = kvc.linear %x narrowed by @w : tensor<?x32xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+kvc.weight @w : tensor<8x32xbf16> from "w"
+func.func @linear_c6_narrowed_input(%x: tensor<?x32xf64>) {
+  // expected-error@+1 {{expected a narrowed input to be f32, but got 'f64'}}
+  %y = kvc.linear %x narrowed by @w : tensor<?x32xf64> -> tensor<?x8xf64>
+  return
+}
+
+// -----
+
+kvc.weight @gate : tensor<8x32xbf16> from "g"
+kvc.weight @up : tensor<8x32xf32> from "u"
+func.func @gated_linear_c5_narrowed(%x: tensor<?x32xf32>) {
+  // expected-error@+1 {{expected the up @up of a narrowed input to be stored in bf16, but got 'f32'}}
+  %y = kvc.gated_linear %x narrowed by @gate, @up activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
 kvc.weight @gate : tensor<8x32x!kvc.q8_0> from "g"
 kvc.weight @up : tensor<8x32xf32> from "u"
 func.func @gated_linear_c5(%x: tensor<?x32xf32>) {

@@ -44,6 +44,9 @@ module attributes {kvc.weights = "random:1"} {
   kvc.weight @mixed.f16 : tensor<1x8x32xf16> from "{}.mixed" layers [1]
   // CHECK: kvc.stack @mixed of [@mixed.q8_0, @mixed.f16]
   kvc.stack @mixed of [@mixed.q8_0, @mixed.f16]
+  kvc.weight @narrow.q8_0 : tensor<1x8x32x!kvc.q8_0> from "{}.narrow" layers [0]
+  kvc.weight @narrow.bf16 : tensor<1x8x32xbf16> from "{}.narrow" layers [1]
+  kvc.stack @narrow of [@narrow.q8_0, @narrow.bf16]
 
   // CHECK-LABEL: func.func @blocks
   func.func @blocks(%x: tensor<?x32xf32>, %layer: index) {
@@ -55,6 +58,10 @@ module attributes {kvc.weights = "random:1"} {
     %2 = kvc.gated_linear %x rounded by @nibbles, @minima layer %layer activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
     // CHECK: kvc.linear %{{.*}} rounded by @mixed layer %{{.*}} : tensor<?x32xf32> -> tensor<?x8xf32>
     %3 = kvc.linear %x rounded by @mixed layer %layer : tensor<?x32xf32> -> tensor<?x8xf32>
+    // CHECK: kvc.linear %{{.*}} rounded narrowed by @narrow layer %{{.*}} : tensor<?x32xf32> -> tensor<?x8xf32>
+    %4 = kvc.linear %x rounded narrowed by @narrow layer %layer : tensor<?x32xf32> -> tensor<?x8xf32>
+    // CHECK: kvc.gated_linear %{{.*}} narrowed by @narrow, @narrow layer %{{.*}} activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
+    %5 = kvc.gated_linear %x narrowed by @narrow, @narrow layer %layer activation silu : tensor<?x32xf32> -> tensor<?x8xf32>
     return
   }
 

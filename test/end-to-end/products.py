@@ -34,7 +34,7 @@ module @product attributes {{kvc.numerics = "{numerics}", kvc.weights = "{weight
     %seen = kvc.attend %k to %next layer %layer at %positions of %sequences scale 1.0 : tensor<?x1xf32>, !cache, tensor<?xi64>, tensor<?xi32>
     %after = kvc.advance %next by %sequences : !cache, tensor<?xi32>
     %chosen = kvc.select %x rows %outputs : !rows, tensor<?xi64> -> !rows
-    %logits = kvc.linear %chosen {rounded} by @matrix bias @bias : !rows -> tensor<?x{outputs}xf32>
+    %logits = kvc.linear %chosen {rounding} by @matrix bias @bias : !rows -> tensor<?x{outputs}xf32>
     return %logits, %after : tensor<?x{outputs}xf32>, !cache
   }}
 }}
@@ -49,7 +49,7 @@ def fma_odd(x, y, z):
     error = (product - (total - back)) + (z - back)
     bits = total.view(np.int64)
     away = np.where((error > 0) == (total > 0), 1, -1)
-    bits += np.where((error != 0) & (bits % 2 == 0), away, 0)
+    bits += np.where(np.isfinite(error) & (error != 0) & (bits % 2 == 0), away, 0)
     return total
 
 
@@ -84,15 +84,21 @@ def bf16_parts(numbers, count):
     return [*reversed([*parts, numbers])]
 
 
-def tiles_sums(rows, matrix, weight_parts):
+def narrowed(numbers):
+    """Rounded to bf16, to nearest and ties to even."""
+    bits = numbers.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def tiles_sums(rows, matrix, input_parts, weight_parts):
     """Of a block of inputs, in the class tiles."""
     pad = [(0, 0), (0, -rows.shape[1] % 32)]
-    x = [np.pad(part, pad) for part in bf16_parts(rows, 3)]
+    x = [np.pad(part, pad) for part in bf16_parts(rows, input_parts)]
     w = [np.pad(part, pad) for part in bf16_parts(matrix, weight_parts)]
     sums = np.zeros((len(rows), len(matrix)), np.float32)
     for first in range(0, x[0].shape[1], 32):
         for j in range(weight_parts):
-            for i in range(max(0, weight_parts - 1 - j), 3):
+            for i in range(max(0, weight_parts - 1 - j), input_parts):
                 chains = [np.zeros_like(sums), np.zeros_like(sums)]
                 for k in range(first, first + 32):
                     chains[k % 2] = flushed_fma(x[i][:, None, k], w[j][None, :, k], chains[k % 2])
@@ -182,7 +188,7 @@ def levels(folder):
             if set(kernels.features.decode().split()) <= has]
 
 
-def check(folder, inputs, kind, numerics="fma"):
+def check(folder, inputs, kind, numerics="fma", is_narrowed=False):
     random = np.random.default_rng(inputs)
     tensors = {name: random.normal(size=shape).astype(np.float32)
                for name, shape in (("table", (OUTPUTS, inputs)), ("key", (1, inputs)),
@@ -210,7 +216,8 @@ def check(folder, inputs, kind, numerics="fma"):
     write_safetensors(weights, tensors)
     with open(model, "w") as file:
         file.write(MODEL.format(tokens=TOKENS, inputs=inputs, outputs=OUTPUTS, weights=weights,
-                                numerics=numerics, type=kind if is_float else f"!kvc.{kind}", rounded="" if is_float else "rounded"))
+                                numerics=numerics, type=kind if is_float else f"!kvc.{kind}",
+                                rounding="narrowed" if is_narrowed else "" if is_float else "rounded"))
     # Tiles by the definition of their instructions, and, where the machine has them,
     # as they are.
     compilers = [["kvc-test-opt", "--model-tiles"]] + [["kvc-opt"]] * has_tiles()
@@ -220,12 +227,17 @@ def check(folder, inputs, kind, numerics="fma"):
     matrix = tensors["matrix"] if is_float else packed_matrix(os.path.join(out, "product.safetensors"), kind, inputs)
     with np.errstate(all="ignore"):
         if numerics == "tiles":
-            parts = {"bf16": 1, "f16": 2, "f32": 3}[kind]
-            expected = product(flush(flush(tensors["table"][IDS]) * np.float32(2)), matrix, tensors["bias"],
-                               lambda x, w: tiles_sums(x, w, parts), flushed_add)
+            rows = flush(flush(tensors["table"][IDS]) * np.float32(2))
+        if is_narrowed:
+            rows = narrowed(rows)
+        if numerics == "tiles":
+            parts = 1 if is_narrowed else 3, {"bf16": 1, "f16": 2, "f32": 3}[kind]
+            expected = product(rows, matrix, tensors["bias"], lambda x, w: tiles_sums(x, w, *parts), flushed_add)
         else:
             expected = product(rows, matrix, tensors["bias"], float_sums if is_float else integer_sums)
-    assert is_float and numerics == "fma" or np.isnan(expected[3]).all() and np.isfinite(np.delete(expected, 3, 0)).all()
+    if not is_float or numerics == "tiles":
+        assert (~np.isfinite(expected[3]) if is_narrowed else np.isnan(expected[3])).all()
+        assert np.isfinite(np.delete(expected, 3, 0)).all()
     runs = [(level, out) for level in levels(out)]
     for compiler in compilers[1:]:
         subprocess.run([*compiler, model, "-o", out + "-native"], check=True)
@@ -239,7 +251,7 @@ def check(folder, inputs, kind, numerics="fma"):
             wrong = np.argwhere(got.view(np.uint32) != expected.view(np.uint32))
             assert not len(wrong), (f"{kind}, {inputs} inputs, {numerics}, {level}, chunks of {chunks}: {len(wrong)} differ, first "
                                     f"{wrong[0]}: expected {expected[tuple(wrong[0])]!r}, but got {got[tuple(wrong[0])]!r}")
-    print(f"{numerics}, {kind}, {inputs} inputs: the same bits")
+    print(f"{numerics}, {'narrowed by ' * is_narrowed}{kind}, {inputs} inputs: the same bits")
 
 
 for kind, inputs in (("f32", 5), ("f32", 256), ("f32", 600), ("f16", 600), ("bf16", 600), ("q8_0", 32), ("q8_0", 608),
@@ -247,3 +259,5 @@ for kind, inputs in (("f32", 5), ("f32", 256), ("f32", 600), ("f16", 600), ("bf1
     check(sys.argv[1], inputs, kind)
 for kind, inputs in ("bf16", 5), ("bf16", 256), ("bf16", 613), ("f16", 600), ("f32", 600):
     check(sys.argv[1], inputs, kind, "tiles")
+for inputs, numerics in (600, "fma"), (5, "tiles"), (256, "tiles"), (613, "tiles"):
+    check(sys.argv[1], inputs, "bf16", numerics, is_narrowed=True)

@@ -29,7 +29,7 @@ class Weights:
         self.file, self.arithmetic, self.weights = file, arithmetic, weights
         types = {**ROUND, **BLOCKS}
         self.rounding = [ROUND[arithmetic]], [ROUND[arithmetic], types[weights or arithmetic]]
-        self.in_blocks = []  # the arrays that a library keeps in blocks
+        self.stored = []  # matrices, and how a library keeps them
 
     def round(self, array):
         for rounded in self.rounding[array.ndim == 2]:
@@ -38,19 +38,23 @@ class Weights:
 
     def array(self, name):
         array = self.round(self.file[name])
-        kept = getattr(self.file, "in_blocks", lambda name: False)(name)
-        if blocks_of_32(array) is not None and (self.weights in BLOCKS if self.weights else kept):
-            self.in_blocks.append(array)
+        storage = self.weights or self.file.storage(name)
+        if array.ndim == 2 and (storage in ROUND or blocks_of_32(array) is not None):
+            self.stored.append((array, storage))
         return array
 
-    def round_inputs(self, model):
-        """Marks the linear layers whose matrix is in blocks; f64 is never rounded."""
+    def round_inputs(self, model, activations):
+        """Of the linear layers whose matrix is in blocks or, with bf16, in that; f64 is
+        never rounded."""
         if self.arithmetic == "f64":
             return
+        roundings = {"bf16": ROUND["bf16"]} if activations == "bf16" else {}
         affines = [model.head] + [value for layer in model.layers for value in vars(layer).values()
                                   if isinstance(value, Affine)]
         for affine in affines:
-            affine.rounded = any(affine.weight is array for array in self.in_blocks)
+            for array, storage in self.stored:
+                if affine.weight is array:
+                    affine.rounded = roundings.get(storage, None if storage in ROUND else oracle.round_to_bytes)
 
     def optional(self, name):
         return self.array(name) if name in self.file else None
@@ -78,6 +82,9 @@ class RandomFile:
 
     def __init__(self, seed, shapes):
         self.seed, self.shapes = seed, shapes
+
+    def storage(self, name):
+        return "f64"
 
     def __contains__(self, name):
         return name in self.shapes
@@ -320,7 +327,8 @@ def read_gguf(path, weights):
 def read_model(path, weights=None, cache=None, activations="q8"):
     """weights: type of stored matrices, by default the file's. cache: type of keys
     and values, else exact. activations: q8 where what is multiplied with blocks is
-    rounded to bytes, f32 where it isn't."""
+    rounded to bytes, bf16 where what is multiplied with bf16 is rounded to it, too, f32
+    where nothing is."""
     if os.path.isdir(path):
         read = read_huggingface
     elif path.endswith(".gguf"):
@@ -328,8 +336,8 @@ def read_model(path, weights=None, cache=None, activations="q8"):
     else:
         read = read_spec
     tensors, model = read(path, weights)
-    if activations == "q8":
-        tensors.round_inputs(model)
+    if activations != "f32":
+        tensors.round_inputs(model, activations)
     if cache is not None:
         model.stored = ROUND[cache]
     return model
@@ -337,8 +345,8 @@ def read_model(path, weights=None, cache=None, activations="q8"):
 
 def add_model_options(parser):
     parser.add_argument("--weights", choices=[*ROUND, *BLOCKS], help="type of stored matrices")
-    parser.add_argument("--activations", choices=["f32", "q8"], default="q8",
-                        help="of what is multiplied with matrices in blocks")
+    parser.add_argument("--activations", choices=["f32", "q8", "bf16"], default="q8",
+                        help="of what is multiplied with matrices in blocks and in bf16")
     parser.add_argument("--cache", choices=list(ROUND), help="type of stored keys and values")
 
 

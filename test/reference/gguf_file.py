@@ -149,8 +149,8 @@ class GGUF:
     def __contains__(self, name):
         return name in self.tensors
 
-    def in_blocks(self, name):
-        return TYPES[self.tensors[name][1]][1] > 1
+    def storage(self, name):
+        return TYPES[self.tensors[name][1]][0].lower()
 
     def __getitem__(self, name):
         shape, kind, offset = self.tensors[name]

@@ -16,15 +16,15 @@ import numpy as np
 class Affine:
     """y = x W^T + b, with W [outputs, inputs] and b [outputs] or None.
 
-    Where `rounded`, x is rounded to bytes first, as a library does that keeps W
-    in blocks.
+    x is rounded first, as a library does that keeps W in blocks or in bf16; None: it
+    isn't.
     """
     weight: np.ndarray
     bias: Optional[np.ndarray] = None
-    rounded: bool = False
+    rounded: Optional[Callable] = None
 
     def __call__(self, x):
-        y = (round_to_bytes(x) if self.rounded else x) @ self.weight.T
+        y = (self.rounded(x) if self.rounded else x) @ self.weight.T
         return y if self.bias is None else y + self.bias
 
 

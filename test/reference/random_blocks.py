@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a small GGUF Llama of random blocks: every bit of a quant is used.
 
-Rows are of 256 and 512 elements, whole blocks of each type; f16 is a type, too. Of
+Rows are of 256 and 512 elements, whole blocks of each type; f16 and bf16 are types, too. Of
 several types some matrices take the next one from layer to layer, as in the files
 that people have; all others are of the first.
 """
@@ -11,6 +11,7 @@ import argparse
 import numpy as np
 
 from gguf_file import TYPES
+from number_types import to_bf16
 from write_gguf import write_gguf
 
 WIDTH, HIDDEN, VOCAB, HEADS, KV_HEADS = 256, 512, 67, 4, 2
@@ -30,7 +31,8 @@ random = np.random.default_rng(5)
 def blocks(shape, kind):
     number, elements, size = NUMBERS[kind]
     if elements == 1:
-        return shape, number, random.normal(0, 1 / 16, shape).astype(np.float16).tobytes()
+        numbers = random.normal(0, 1 / 16, shape)
+        return shape, number, (to_bf16(numbers) if kind == "bf16" else numbers.astype(np.float16)).tobytes()
     count = shape[0] * shape[1] // elements
     data = random.integers(0, 256, (count, size), np.uint8)
     for at in HALVES[kind]:

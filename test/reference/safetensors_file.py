@@ -23,6 +23,9 @@ class Safetensors:
     def __contains__(self, name):
         return name in self.header
 
+    def storage(self, name):
+        return self.header[name]["dtype"].lower()
+
     def __getitem__(self, name):
         entry = self.header[name]
         begin, end = entry["data_offsets"]

@@ -72,8 +72,9 @@ struct CommandLine {
                "q5_1 (default: as the file has them)"),
       cl::cat(category)};
   cl::opt<std::string> activations{"activations", cl::value_desc("type"),
-      cl::desc("what is multiplied with matrices in blocks: q8, rounded to bytes "
-               "in blocks of 32 (default), or f32, exact"),
+      cl::desc("what is multiplied with matrices: q8, with those in blocks rounded to "
+               "bytes, 32 at a time (default), bf16, also with those in bf16 rounded "
+               "to it, or f32, exact"),
       cl::cat(category)};
   cl::opt<std::string> numerics{"numerics", cl::value_desc("class"),
       cl::init("fma"), cl::cat(category),
