@@ -239,7 +239,7 @@ def PlanWorkspace : Pass<"kvc-plan-workspace", "::mlir::ModuleOp"> {
     for `max-tokens` rows. The workspace's size becomes the function's attribute
     `kvc.workspace_bytes`.
   }];
-  let options = [Option<"maxTokens", "max-tokens", "int64_t", "512",
+  let options = [Option<"maxTokens", "max-tokens", "int64_t", "256",
       "tokens of one call at most">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect"];
