@@ -3,8 +3,9 @@ and by their formulas.
 
 Each program is a decoder in the kvc dialect that nobody would write: norms, linear
 layers, activations, rotary embeddings, sums and products of whatever has the width,
-a cache whose layers are appended to in loops and between them, branches, and loops,
-nested too, that carry several rows and hand them on as they like: swapped, one of
+a cache of one to three groups of layers, each with a geometry, type and layout of its
+own, rings too, whose layers are appended to in loops and between them, branches, and
+loops, nested too, that carry several rows and hand them on as they like: swapped, one of
 them twice, unchanged, from outside. kvc-opt compiles it with the fast kernels and with
 --emit=reference, kvc-run runs both in chunks of their own, and the program itself,
 as it was made, computes the full prefix in float64 with no cache.
@@ -48,7 +49,7 @@ class Run:
         self.random = np.random.default_rng(seed)
         self.positions = np.arange(len(tokens))
         self.values = {"tokens": np.array(tokens)}  # rows and indices, by name
-        self.cache = {}  # layer to keys and values, [time, width]
+        self.cache = {}  # group and layer to keys and values, [time, width]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for statement in program.body:
                 statement(self)
@@ -66,6 +67,26 @@ class Run:
         return ROUND[self.program.kind](ROUND[kind](random_tensor(self.program.seed, source, shape)))
 
 
+class Group:
+    """Layers of the cache that are alike. On a ring a query finds the last `window`
+    positions, its own among them; else `window` is None, and it finds all."""
+
+    def __init__(self, rng, name, kind, most):
+        self.name, self.kind = name, rng.choice(STORED[kind])
+        self.layers, self.kv_heads = rng.randint(1, most), rng.randint(1, 3)
+        self.head = rng.choice([1, 2, 4, 6, 16, 18])
+        self.queries = rng.choice([1, 1, 2, 3])  # heads that share a KV head
+        self.width, self.window = self.kv_heads * self.head, None
+        self.layout = rng.choice(["contiguous", "paged<16>", "paged<32>", "ring"])
+        if self.layout == "ring":
+            self.window = rng.choice([1, 7, 16, 20])
+            self.layout = f"ring<{self.window}, {rng.choice([1, 3, 9, 16])}>"
+
+    def text(self, capacity):
+        return (f"layers {self.layers}, kv_heads {self.kv_heads}, capacity {capacity}, key {self.head}, "
+                f"value {self.head}, {self.kind}, #kvc.{self.layout}")
+
+
 class Scope:
     """What a block can use: rows, (name, width), and indices, (name, exclusive bound)."""
 
@@ -81,24 +102,23 @@ class Program:
         self.seed, self.random = seed, random.Random(seed)
         rng = self.random
         self.kind = rng.choice(list(STORED))
-        self.cache_kind = rng.choice(STORED[self.kind])
-        self.layers, self.kv_heads = rng.randint(1, 4), rng.randint(1, 3)
-        self.head, self.group = rng.choice([1, 2, 4, 6, 16, 18]), rng.choice([1, 1, 2, 3])
-        self.layout = rng.choice(["contiguous", "paged<16>", "paged<32>"])
+        count = rng.choice([1, 1, 2, 2, 3])
+        self.groups = [Group(rng, f" group {i}" if count > 1 else "", self.kind, most=4 if count == 1 else 2)
+                       for i in range(count)]
         self.length = rng.choice([3, 9, 17, 70])  # of the prompt
         self.capacity = self.length + 3
         self.vocab = rng.choice([5, 16, 19])
-        self.width = rng.choice([4, 8, 12, self.kv_heads * self.head])
+        self.width = rng.choice([4, 8, 12, *(group.width for group in self.groups)])
         self.weights, self.lines, self.names = {}, [], 0
         self.cache, self.body = "cache", []
         self.make(self.body)
 
     def text(self):
-        cache = (f"!kvc.cache<layers {self.layers}, kv_heads {self.kv_heads}, capacity {self.capacity}, "
-                 f"key {self.head}, value {self.head}, {self.cache_kind}, #kvc.{self.layout}>")
+        cache = ", ".join(group.text(self.capacity) for group in self.groups)
         weights = [f'kvc.weight @{name} : tensor<{"x".join(map(str, shape))}x{kind}> from "{source}"'
                    for name, (shape, source, kind) in self.weights.items()]
-        return "\n".join([f"!cache = {cache}", f'module @program attributes {{kvc.weights = "random:{self.seed}"}} {{',
+        return "\n".join([f"!cache = !kvc.cache<{cache}>",
+                          f'module @program attributes {{kvc.weights = "random:{self.seed}"}} {{',
                           *weights, *self.lines, "}", ""])
 
     def rows(self, width):
@@ -215,47 +235,50 @@ class Program:
         return self.emit(block, f"kvc.rotary %{name} at %positions head_dim {head} dims {dims} theta {theta:e}"
                          f"{divided} : {self.rows(width)}, tensor<?xi64>", compute), width
 
-    def projected(self, block, scope, width):
+    def projected(self, block, scope, width, head):
         """Queries, keys or values: of norms, so that scores aren't large."""
         suitable = [row for row in scope.rows if row[1] == width]
         if suitable and self.random.random() < 0.3:
             row = self.norm(block, scope, self.random.choice(suitable))
         else:
             row = self.linear(block, scope, self.norm(block, scope, self.pick(scope)), width)
-        if self.head >= 2 and self.random.random() < 0.5:
-            row = self.rotary(block, row, self.head)
+        if head >= 2 and self.random.random() < 0.5:
+            row = self.rotary(block, row, head)
         return row
 
-    def append(self, block, scope, layer):
-        width = self.kv_heads * self.head
-        keys, values = self.projected(block, scope, width)[0], self.projected(block, scope, width)[0]
+    def append(self, block, scope, group, layer):
+        width, kind = group.width, group.kind
+        keys, values = (self.projected(block, scope, width, group.head)[0] for _ in range(2))
         old, self.cache = self.cache, self.fresh()
         self.lines.append(
-            f"%{self.cache} = kvc.append %{keys}, %{values} to %{old} layer %{layer} at %positions of %sequences : "
+            f"%{self.cache} = kvc.append %{keys}, %{values} to %{old}{group.name} layer %{layer} "
+            f"at %positions of %sequences : "
             f"{self.rows(width)}, {self.rows(width)}, !cache, tensor<?xi64>, tensor<?xi32>")
 
         def statement(run):
-            run.cache[run.values[layer]] = [run.moved(ROUND[self.cache_kind](run.values[name]), self.cache_kind)
-                                            for name in (keys, values)]
+            run.cache[group, run.values[layer]] = [run.moved(ROUND[kind](run.values[name]), kind)
+                                                   for name in (keys, values)]
         block.append(statement)
 
-    def attend(self, block, scope, layer):
-        heads = self.kv_heads * self.group
-        queries, width = self.projected(block, scope, heads * self.head)
-        scale = self.random.choice([0.25, self.head ** -0.5])
-        window = self.random.choice([None, None, 1, 2, 15, 16, 17, 40, 64])
+    def attend(self, block, scope, group, layer):
+        heads = group.kv_heads * group.queries
+        queries, width = self.projected(block, scope, heads * group.head, group.head)
+        scale = self.random.choice([0.25, group.head ** -0.5])
+        window = self.random.choice([group.window] * 2 + [w for w in (1, 2, 15, 16, 17, 40, 64)
+                                                          if not group.window or w < group.window])
 
         def compute(run):
-            keys, values = (np.repeat(x.reshape(len(x), self.kv_heads, self.head), self.group, axis=1)
-                            for x in run.cache[run.values[layer]])
-            asking = run.values[queries].reshape(-1, heads, self.head)
+            keys, values = (np.repeat(x.reshape(len(x), group.kv_heads, group.head), group.queries, axis=1)
+                            for x in run.cache[group, run.values[layer]])
+            asking = run.values[queries].reshape(-1, heads, group.head)
             scores = np.einsum("qhe,khe->hqk", asking, keys) * scale
             scores[:, unseen(run.positions[:, None], run.positions[None, :], window)] = -np.inf
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights /= weights.sum(-1, keepdims=True)
             return np.einsum("hqk,khe->qhe", weights, values).reshape(len(asking), -1)
-        return self.emit(block, f"kvc.attend %{queries} to %{self.cache} layer %{layer} at %positions of %sequences "
-                         f"scale {scale!r}{f' window {window}' if window else ''} : {self.rows(width)}, !cache, tensor<?xi64>, tensor<?xi32>", compute), width
+        return self.emit(block, f"kvc.attend %{queries} to %{self.cache}{group.name} layer %{layer} "
+                         f"at %positions of %sequences scale {scale!r}{f' window {window}' if window else ''} : "
+                         f"{self.rows(width)}, !cache, tensor<?xi64>, tensor<?xi32>", compute), width
 
     # Each of these adds to a block and its scope.
 
@@ -281,11 +304,11 @@ class Program:
             row = self.norm(block, scope, source)
         scope.rows.append(row)
 
-    def visit(self, block, scope, layer):
+    def visit(self, block, scope, group, layer):
         """Appends to a layer and attends to it."""
-        self.append(block, scope, layer)
+        self.append(block, scope, group, layer)
         for _ in range(self.random.choice([1, 1, 2])):
-            scope.rows.append(self.attend(block, scope, layer))
+            scope.rows.append(self.attend(block, scope, group, layer))
 
     def hand_on(self, block, scope, carried):
         """Rows for the next iteration: any, one of the last, a new one, or one twice."""
@@ -318,8 +341,8 @@ class Program:
             return variable
         return self.index(block, f"arith.{op} {text}", lambda run: function(run.values[variable]))
 
-    def loop(self, block, scope, depth, layers=()):
-        """A loop that appends to each of `layers`, or is over no layers of the cache."""
+    def loop(self, block, scope, depth, layers=(), groups=()):
+        """A loop that appends to each of `layers` of `groups`, or is over no layers of the cache."""
         rng = self.random
         first = layers[0] if layers else rng.randint(0, 2)
         last = layers[-1] + 1 if layers else first + rng.choice([0, 1, 2, 2, 3])
@@ -349,7 +372,8 @@ class Program:
         for _ in range(rng.randint(0, 2)):
             self.anything(body, within, depth + 1)
         for offset in range(step if layers else 0):
-            self.visit(body, within, self.layer(body, variable, offset, first, last, step))
+            for group in groups:
+                self.visit(body, within, group, self.layer(body, variable, offset, first, last, step))
             self.anything(body, within, depth + 1)
         for _ in range(rng.randint(0, 2)):
             self.anything(body, within, depth + 1)
@@ -418,14 +442,24 @@ class Program:
             lambda run: run.weight(table)[run.values["tokens"]]), self.width))
         for _ in range(rng.randint(1, 3)):
             self.anything(block, scope, 0)
-        layers = range(self.layers)
-        while layers:
-            some = layers[:rng.randint(1, len(layers))]
+        left = {group: range(group.layers) for group in self.groups}
+        while left:
+            group = rng.choice(list(left))
+            some = left[group][:rng.randint(1, len(left[group]))]
+            # One loop can go over the same layers of several groups.
+            groups = [other for other in left if other is group or
+                      left[other][:len(some)] == some and rng.random() < 0.5]
             if len(some) > 1 or rng.random() < 0.7:
-                self.loop(block, scope, 0, some)
+                self.loop(block, scope, 0, some, groups)
             else:
-                self.visit(block, scope, self.constant(block, some[0]))
-            layers = layers[len(some):]
+                for other in groups:
+                    self.visit(block, scope, other, self.constant(block, some[0]))
+            left = {other: layers[len(some) * (other in groups):] for other, layers in left.items()}
+            left = {other: layers for other, layers in left.items() if layers}
+            if rng.random() < 0.4:  # to any layer that the step appended to
+                other = rng.choice([g for g in self.groups if g not in left or left[g][0]])
+                layer = rng.randrange(left[other][0] if other in left else other.layers)
+                scope.rows.append(self.attend(block, scope, other, self.constant(block, layer)))
             if rng.random() < 0.5:
                 self.anything(block, scope, 0)
         last, width = scope.rows[-1]
