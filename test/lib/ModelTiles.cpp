@@ -81,133 +81,117 @@ struct Builder : ImplicitLocOpBuilder {
   }
 };
 
-struct Zero : OpConversionPattern<amx::TileZeroOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileZeroOp op, OpAdaptor,
+// Replaces an op by what `make` makes of it; an op without a result, by nothing.
+template <typename Op, auto make> struct Replace : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Builder b(op, rewriter);
-    Value result = b.allocate(op.getTileType());
-    auto type = cast<MemRefType>(result.getType());
-    b.forEach(type.getDimSize(0), [&](Value r) {
-      b.setRow(result, r, b.splat(type.getDimSize(1), 0));
-    });
-    rewriter.replaceOp(op, result);
+    if (Value result = make(b, op, adaptor))
+      rewriter.replaceOp(op, result);
+    else
+      rewriter.eraseOp(op);
     return success();
   }
 };
 
-struct Load : OpConversionPattern<amx::TileLoadOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Builder b(op, rewriter);
-    Value result = b.allocate(op.getTileType());
-    auto type = cast<MemRefType>(result.getType());
-    b.forEach(type.getDimSize(0), [&](Value r) {
-      Value at = b.address(adaptor.getBase(), adaptor.getIndices(),
-                           adaptor.getStride(), r);
-      b.setRow(result, r,
-               LLVM::LoadOp::create(b, b.words(type.getDimSize(1)), at,
-                                    /*alignment=*/1));
-    });
-    rewriter.replaceOp(op, result);
-    return success();
-  }
-};
+Value zero(Builder &b, amx::TileZeroOp op, amx::TileZeroOp::Adaptor) {
+  Value result = b.allocate(op.getTileType());
+  auto type = cast<MemRefType>(result.getType());
+  b.forEach(type.getDimSize(0), [&](Value r) {
+    b.setRow(result, r, b.splat(type.getDimSize(1), 0));
+  });
+  return result;
+}
 
-struct Store : OpConversionPattern<amx::TileStoreOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileStoreOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Builder b(op, rewriter);
-    auto type = cast<MemRefType>(adaptor.getVal().getType());
-    b.forEach(type.getDimSize(0), [&](Value r) {
-      Value at = b.address(adaptor.getBase(), adaptor.getIndices(),
-                           adaptor.getStride(), r);
-      LLVM::StoreOp::create(b, b.row(adaptor.getVal(), r), at, /*alignment=*/1);
-    });
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
+Value load(Builder &b, amx::TileLoadOp op, amx::TileLoadOp::Adaptor adaptor) {
+  Value result = b.allocate(op.getTileType());
+  auto type = cast<MemRefType>(result.getType());
+  b.forEach(type.getDimSize(0), [&](Value r) {
+    Value at = b.address(adaptor.getBase(), adaptor.getIndices(),
+                         adaptor.getStride(), r);
+    b.setRow(result, r,
+             LLVM::LoadOp::create(b, b.words(type.getDimSize(1)), at,
+                                  /*alignment=*/1));
+  });
+  return result;
+}
+
+Value store(Builder &b, amx::TileStoreOp, amx::TileStoreOp::Adaptor adaptor) {
+  auto type = cast<MemRefType>(adaptor.getVal().getType());
+  b.forEach(type.getDimSize(0), [&](Value r) {
+    Value at = b.address(adaptor.getBase(), adaptor.getIndices(),
+                         adaptor.getStride(), r);
+    LLVM::StoreOp::create(b, b.row(adaptor.getVal(), r), at, /*alignment=*/1);
+  });
+  return Value();
+}
 
 // TDPBSSD and its kin: acc[r][c] += sum_k sum_i lhs[r].byte[4k + i] *
 // rhs[k].byte[4c + i], in i32.
-struct MulI : OpConversionPattern<amx::TileMulIOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileMulIOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Builder b(op, rewriter);
-    Value result = b.allocate(op.getTileType());
-    int64_t columns = cast<MemRefType>(result.getType()).getDimSize(1);
-    int64_t depth = cast<MemRefType>(adaptor.getLhs().getType()).getDimSize(1);
-    auto byteOf = [&](Value words, int64_t i, bool isUnsigned) -> Value {
-      Value upper = arith::ShLIOp::create(b, words, b.splat(columns, 24 - 8 * i));
-      if (isUnsigned)
-        return arith::ShRUIOp::create(b, upper, b.splat(columns, 24));
-      return arith::ShRSIOp::create(b, upper, b.splat(columns, 24));
-    };
-    b.forEach(cast<MemRefType>(result.getType()).getDimSize(0), [&](Value r) {
-      Value sum = b.forEach(
-          depth, b.row(adaptor.getAcc(), r),
-          [&](Value k, ValueRange state) -> SmallVector<Value> {
-            Value x = b.word(adaptor.getLhs(), r, k, columns);
-            Value w = b.row(adaptor.getRhs(), k), sum = state[0];
-            for (int64_t i = 0; i != 4; ++i)
-              sum = arith::AddIOp::create(
-                  b, sum,
-                  arith::MulIOp::create(b, byteOf(x, i, op.getIsZextLhs()),
-                                        byteOf(w, i, op.getIsZextRhs())));
-            return {sum};
-          })[0];
-      b.setRow(result, r, sum);
-    });
-    rewriter.replaceOp(op, result);
-    return success();
-  }
-};
+Value multiplyBytes(Builder &b, amx::TileMulIOp op, amx::TileMulIOp::Adaptor adaptor) {
+  Value result = b.allocate(op.getTileType());
+  int64_t columns = cast<MemRefType>(result.getType()).getDimSize(1);
+  int64_t depth = cast<MemRefType>(adaptor.getLhs().getType()).getDimSize(1);
+  auto byteOf = [&](Value words, int64_t i, bool isUnsigned) -> Value {
+    Value upper = arith::ShLIOp::create(b, words, b.splat(columns, 24 - 8 * i));
+    if (isUnsigned)
+      return arith::ShRUIOp::create(b, upper, b.splat(columns, 24));
+    return arith::ShRSIOp::create(b, upper, b.splat(columns, 24));
+  };
+  b.forEach(cast<MemRefType>(result.getType()).getDimSize(0), [&](Value r) {
+    Value sum = b.forEach(
+        depth, b.row(adaptor.getAcc(), r),
+        [&](Value k, ValueRange state) -> SmallVector<Value> {
+          Value x = b.word(adaptor.getLhs(), r, k, columns);
+          Value w = b.row(adaptor.getRhs(), k), sum = state[0];
+          for (int64_t i = 0; i != 4; ++i)
+            sum = arith::AddIOp::create(
+                b, sum,
+                arith::MulIOp::create(b, byteOf(x, i, op.getIsZextLhs()),
+                                      byteOf(w, i, op.getIsZextRhs())));
+          return {sum};
+        })[0];
+    b.setRow(result, r, sum);
+  });
+  return result;
+}
 
 // TDPBF16PS: acc[r][c] += even + odd, each from 0 over the pairs k by fused
 // multiply-adds.
-struct MulF : OpConversionPattern<amx::TileMulFOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(amx::TileMulFOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Builder b(op, rewriter);
-    Value result = b.allocate(op.getTileType());
-    int64_t columns = cast<MemRefType>(result.getType()).getDimSize(1);
-    int64_t depth = cast<MemRefType>(adaptor.getLhs().getType()).getDimSize(1);
-    auto number = [&](Value words) -> Value {
-      return arith::BitcastOp::create(b, b.floats(columns), words);
-    };
-    auto half = [&](Value words, bool isOdd) {
-      return number(isOdd ? arith::AndIOp::create(b, words,
-                                                  b.splat(columns, int32_t(0xffff0000)))
-                                .getResult()
-                          : arith::ShLIOp::create(b, words, b.splat(columns, 16)));
-    };
-    Value zero = number(b.splat(columns, 0));
-    b.forEach(cast<MemRefType>(result.getType()).getDimSize(0), [&](Value r) {
-      SmallVector<Value> chains = b.forEach(
-          depth, {zero, zero},
-          [&](Value k, ValueRange state) -> SmallVector<Value> {
-            Value x = b.word(adaptor.getLhs(), r, k, columns);
-            Value w = b.row(adaptor.getRhs(), k);
-            SmallVector<Value> next;
-            for (bool isOdd : {false, true})
-              next.push_back(math::FmaOp::create(b, half(x, isOdd), half(w, isOdd),
-                                                 state[isOdd]));
-            return next;
-          });
-      Value sum = arith::AddFOp::create(
-          b, number(b.row(adaptor.getAcc(), r)),
-          arith::AddFOp::create(b, chains[0], chains[1]));
-      b.setRow(result, r, arith::BitcastOp::create(b, b.words(columns), sum));
-    });
-    rewriter.replaceOp(op, result);
-    return success();
-  }
-};
+Value multiplyFloats(Builder &b, amx::TileMulFOp op, amx::TileMulFOp::Adaptor adaptor) {
+  Value result = b.allocate(op.getTileType());
+  int64_t columns = cast<MemRefType>(result.getType()).getDimSize(1);
+  int64_t depth = cast<MemRefType>(adaptor.getLhs().getType()).getDimSize(1);
+  auto number = [&](Value words) -> Value {
+    return arith::BitcastOp::create(b, b.floats(columns), words);
+  };
+  auto half = [&](Value words, bool isOdd) {
+    return number(isOdd ? arith::AndIOp::create(b, words,
+                                                b.splat(columns, int32_t(0xffff0000)))
+                              .getResult()
+                        : arith::ShLIOp::create(b, words, b.splat(columns, 16)));
+  };
+  Value zero = number(b.splat(columns, 0));
+  b.forEach(cast<MemRefType>(result.getType()).getDimSize(0), [&](Value r) {
+    SmallVector<Value> chains = b.forEach(
+        depth, {zero, zero},
+        [&](Value k, ValueRange state) -> SmallVector<Value> {
+          Value x = b.word(adaptor.getLhs(), r, k, columns);
+          Value w = b.row(adaptor.getRhs(), k);
+          SmallVector<Value> next;
+          for (bool isOdd : {false, true})
+            next.push_back(math::FmaOp::create(b, half(x, isOdd), half(w, isOdd),
+                                               state[isOdd]));
+          return next;
+        });
+    Value sum = arith::AddFOp::create(
+        b, number(b.row(adaptor.getAcc(), r)),
+        arith::AddFOp::create(b, chains[0], chains[1]));
+    b.setRow(result, r, arith::BitcastOp::create(b, b.words(columns), sum));
+  });
+  return result;
+}
 
 struct ModelTiles : PassWrapper<ModelTiles, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ModelTiles)
@@ -224,7 +208,10 @@ struct ModelTiles : PassWrapper<ModelTiles, OperationPass<ModuleOp>> {
     types.addConversion([](Type type) { return type; });
     types.addConversion([](amx::TileType tile) -> Type { return memoryOf(tile); });
     RewritePatternSet patterns(&getContext());
-    patterns.add<Zero, Load, Store, MulI, MulF>(types, &getContext());
+    patterns.add<Replace<amx::TileZeroOp, zero>, Replace<amx::TileLoadOp, load>,
+                 Replace<amx::TileStoreOp, store>,
+                 Replace<amx::TileMulIOp, multiplyBytes>,
+                 Replace<amx::TileMulFOp, multiplyFloats>>(types, &getContext());
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addIllegalDialect<amx::AMXDialect>();
