@@ -2,11 +2,12 @@
 
 usage: check_dialect.py coverage SOURCE_ROOT
            every op stands in roundtrip.mlir, every numbered constraint Cn in
-           invalid.mlir as <op>_c<n>
+           an invalid*.mlir as <op>_c<n>
        check_dialect.py examples SOURCE_ROOT
            prints every example of the descriptions as a program
 """
 
+import glob
 import re
 import sys
 
@@ -65,7 +66,7 @@ def attributes(root):
 
 def coverage(root):
     roundtrip = open(f"{root}/test/dialect/roundtrip.mlir").read()
-    invalid = open(f"{root}/test/dialect/invalid.mlir").read()
+    invalid = "".join(open(path).read() for path in glob.glob(f"{root}/test/dialect/invalid*.mlir"))
     missing, constraints = [], 0
     for name, text in {**definitions(root), **attributes(root)}.items():
         if f"kvc.{name}" not in roundtrip:
@@ -73,7 +74,7 @@ def coverage(root):
         for number in re.findall(r"^ *- C(\d+):", text, re.M):
             constraints += 1
             if not re.search(rf"@{name}_c{number}[_ (]", invalid):
-                missing.append(f"{name}_c{number} in invalid.mlir")
+                missing.append(f"{name}_c{number} in invalid*.mlir")
     assert not missing, "expected " + ", ".join(missing)
     print(f"{len(definitions(root))} definitions, {constraints} constraints")
 
