@@ -12,7 +12,7 @@ kvc_status Decoder::push(int32_t id, std::string &text) {
   // The head has more rows than there are tokens, and one of them may win.
   if (!tokenizer.isToken(id))
     return KVC_OK;
-  const Token &token = tokenizer.tokens[static_cast<size_t>(id)];
+  Token token = tokenizer.tokens[static_cast<size_t>(id)];
   if (skipSpecial && token.kind == TokenKind::Special)
     return KVC_OK;
 

@@ -38,12 +38,34 @@ enum class TokenKind : uint8_t {
 };
 
 struct Token {
-  TokenKind kind = TokenKind::Missing;
-  std::string bytes; ///< what it decodes to
+  TokenKind kind;
+  std::string_view bytes; ///< what it decodes to
+};
+
+/// Tokens by id, their bytes one behind the other: a string each would take three
+/// times as much memory.
+class TokenTable {
+public:
+  /// Adds the next one. What tokens' bytes refer to may move.
+  void add(TokenKind kind, std::string_view bytes) {
+    kinds.push_back(kind);
+    text += bytes;
+    ends.push_back(text.size());
+  }
+  size_t size() const { return kinds.size(); }
+  Token operator[](size_t id) const {
+    size_t begin = id ? ends[id - 1] : 0;
+    return {kinds[id], std::string_view(text).substr(begin, ends[id] - begin)};
+  }
+
+private:
+  std::vector<TokenKind> kinds;
+  std::vector<size_t> ends; // in `text`
+  std::string text;
 };
 
 struct Tokenizer {
-  std::vector<Token> tokens; ///< by id
+  TokenTable tokens;
   int32_t bos = -1, eos = -1;
   std::vector<int32_t> ends;
 

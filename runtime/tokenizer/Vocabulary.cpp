@@ -30,19 +30,42 @@ kvc_status Vocabulary::add(const std::string &where, std::string_view spelling,
         "%s: expected one token per id, but %s and %s both have id %lld",
         where.c_str(), quotedText(entry.spelling).c_str(),
         quotedText(spelling).c_str(), static_cast<long long>(id));
-  auto [place, isNew] = ids.emplace(spelling, static_cast<int32_t>(id));
-  if (!isNew && !mayRepeat)
+  int32_t known = find(spelling);
+  if (known >= 0 && !mayRepeat)
     return fail(KVC_IO,
                 "%s: expected one id per token, but %s has ids %d and %lld",
-                where.c_str(), quotedText(spelling).c_str(), place->second,
+                where.c_str(), quotedText(spelling).c_str(), known,
                 static_cast<long long>(id));
   entry = {kind, spelling};
+  if (known < 0)
+    addSpelling(static_cast<int32_t>(id));
   return KVC_OK;
 }
 
+// Where a spelling's id stands in `ids`, or would stand.
+size_t Vocabulary::slotOf(std::string_view spelling) const {
+  size_t slot = std::hash<std::string_view>()(spelling);
+  for (;; ++slot) {
+    slot &= ids.size() - 1;
+    if (ids[slot] < 0 || list[static_cast<size_t>(ids[slot])].spelling == spelling)
+      return slot;
+  }
+}
+
+void Vocabulary::addSpelling(int32_t id) {
+  if (2 * (spellings + 1) > ids.size()) {
+    std::vector<int32_t> old(ids.empty() ? 16 : 2 * ids.size(), -1);
+    old.swap(ids);
+    for (int32_t known : old)
+      if (known >= 0)
+        ids[slotOf(list[static_cast<size_t>(known)].spelling)] = known;
+  }
+  ids[slotOf(list[static_cast<size_t>(id)].spelling)] = id;
+  ++spellings;
+}
+
 int32_t Vocabulary::find(std::string_view spelling) const {
-  auto found = ids.find(spelling);
-  return found == ids.end() ? -1 : found->second;
+  return ids.empty() ? -1 : ids[slotOf(spelling)];
 }
 
 kvc_status Vocabulary::addMerge(const std::string &where, std::string_view left,
@@ -99,12 +122,12 @@ static std::string decodedBytes(const Vocabulary::Entry &entry,
 
 kvc_status Vocabulary::finish(const std::vector<NormaliserStep> &decoded,
                               bool wholeWords, Tokenizer &tokenizer) const {
-  tokenizer.tokens.resize(list.size()); // wholeWords refers to these bytes
+  for (const Entry &entry : list)
+    tokenizer.tokens.add(entry.kind,
+                         decodedBytes(entry, decoded, tokenizer.byteLevel));
   for (size_t i = 0; i < list.size(); ++i) {
     const Entry &entry = list[i];
     int32_t id = static_cast<int32_t>(i);
-    tokenizer.tokens[i] = {entry.kind,
-                           decodedBytes(entry, decoded, tokenizer.byteLevel)};
     bool special = entry.kind == TokenKind::Special;
     if (special || entry.kind == TokenKind::Added)
       tokenizer.added.add(entry.spelling, id, special);
@@ -138,7 +161,7 @@ void kvc::tokenizer::addEnds(Tokenizer &tokenizer) {
   if (tokenizer.eos >= 0)
     tokenizer.ends.push_back(tokenizer.eos);
   for (size_t i = 0; i < tokenizer.tokens.size(); ++i) {
-    const Token &token = tokenizer.tokens[i];
+    Token token = tokenizer.tokens[i];
     if (token.kind != TokenKind::Special)
       continue;
     for (std::string_view end :

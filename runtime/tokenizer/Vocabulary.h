@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace kvc::tokenizer {
@@ -49,9 +48,15 @@ public:
                     Tokenizer &tokenizer) const;
 
 private:
+  size_t slotOf(std::string_view spelling) const;
+  void addSpelling(int32_t id);
+
   std::string field;
   std::vector<Entry> list; ///< by id
-  std::unordered_map<std::string_view, int32_t> ids;
+  // The ids by spelling: a hash table with open addressing and linear probing, at
+  // most half full, of a power of two; -1 is free.
+  std::vector<int32_t> ids;
+  size_t spellings = 0; // in `ids`
 };
 
 /// The byte that a spelling like <0x0A> names, or -1.
