@@ -8,6 +8,7 @@
 // one-row form and in the tiled form, in every tile shape, on every CPU.
 #include "compiler/cpu/LinearTile.h"
 #include "compiler/cpu/TileOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace kvc;
@@ -92,7 +93,7 @@ std::unique_ptr<Product> Tile::makeProduct(const LinearKernel &kernel,
   }
   if (kernel.isTiles)
     return makeTilesProduct(b, kernel, target, like, rows, shared);
-  return makeFloatProduct(b, kernel, like, shared);
+  return makeFloatProduct(b, kernel, target, like, shared);
 }
 
 void Tile::addBlock(const LinearKernel &kernel, ArrayRef<size_t> matrices,
@@ -219,51 +220,92 @@ void Tile::store(Value result, Value row, Value group) {
            [&] { storeRun(kLanes); }, [&] { storeRun(rest); });
 }
 
-// Bytes ahead of what is read once, of one row in each stream, and of a few in all of
-// them: far enough for memory to answer, near enough for the first-level cache.
-static constexpr int64_t kRowAhead = 2048, kFewAhead = 8192;
+// Bytes ahead of what is read once, by one row in each stream and by a few in all of
+// them, or one tile, and of the next block of several tiles: far enough for memory to
+// answer, near enough for the first-level cache. What has less than 8 bits takes more
+// instructions a byte, so that the processor sees less of it ahead by itself.
+static constexpr int64_t kRowAhead = 2048, kNarrowRowAhead = 4096, kFewAhead = 6144,
+                         kTileAhead = 8192, kBlockAhead = 4096;
+static constexpr int64_t kLine = 64; // bytes
 
-void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
-                          int64_t count, int64_t perBlock, int64_t step,
-                          bool isRow, const TileShare &share) {
-  constexpr int64_t kLine = 64; // bytes
+Prefetch::Prefetch(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
+                   int64_t count, int64_t perBlock, int64_t step, Reader reader,
+                   const TileShare &share)
+    : b(b) {
   auto type = cast<MemRefType>(streams.front().view.getType());
   int64_t extent = type.getDimSize(1);
-  int64_t elementBytes = type.getElementTypeBitWidth() / 8, bytes = elementBytes;
+  elementBytes = type.getElementTypeBitWidth() / 8, bytes = elementBytes;
   for (int64_t size : type.getShape().drop_front(2))
     bytes *= size;
-  // Tiles that follow each other read a block again: the next one and a quarter.
-  int64_t distance = share.count ? perBlock + perBlock / 4
-                     : (isRow ? kRowAhead : kFewAhead / int64_t(streams.size())) / bytes;
-  Value ahead = b.add(at, distance);
+  lines = llvm::divideCeil(count * bytes, kLine);
+  Value ahead;
+  if (share.count) {
+    // Step by step the tiles ask for the next block, all of them once and in its order,
+    // so that memory sees one stream. One tile alone reads no block again.
+    constexpr int64_t kUnit = 1 << 16; // fractions of an element
+    Value perStep = b.add(
+        arith::DivUIOp::create(b, b.index(count * kUnit), share.count), 1);
+    sharedLines =
+        arith::DivUIOp::create(b, b.add(share.count, lines - 1), share.count);
+    Value inBlock = b.rem(at, perBlock);
+    Value steps = b.add(b.mul(share.tile, perBlock / count),
+                        b.divFloor(inBlock, count));
+    Value distance = arith::SelectOp::create(
+        b, b.less(b.index(1), share.count),
+        b.index(perBlock + std::min(perBlock / 2, kBlockAhead / bytes)),
+        b.index(kTileAhead / int64_t(streams.size()) / bytes));
+    ahead = b.add(b.add(b.sub(at, inBlock), distance),
+                  b.divFloor(b.mul(steps, perStep), kUnit));
+  } else {
+    int64_t distance = reader == Reader::Few ? kFewAhead / int64_t(streams.size())
+                       : reader == Reader::NarrowRow ? kNarrowRowAhead
+                                                     : kRowAhead;
+    ahead = b.add(at, distance / bytes);
+  }
   Value isInPanel = b.less(ahead, b.index(extent));
   auto choose = [&](Value inPanel, Value behind) -> Value {
     return arith::SelectOp::create(b, isInPanel, inPanel, behind);
   };
-  ahead = choose(ahead, b.sub(ahead, b.index(extent)));
-  SmallVector<Value> panels;
+  first = choose(ahead, b.sub(ahead, b.index(extent)));
   for (const Stream &stream : streams)
-    panels.push_back(choose(stream.panel, b.add(stream.panel, step)));
-  auto prefetchLine = [&](Value offset) {
-    for (auto [stream, panel] : llvm::zip_equal(streams, panels)) {
-      SmallVector<Value> indices{panel, b.add(ahead, b.divFloor(offset, bytes))};
-      if (type.getRank() == 3)
-        indices.push_back(b.divFloor(b.rem(offset, bytes), elementBytes));
-      memref::PrefetchOp::create(b, stream.view, indices, /*isWrite=*/false,
-                                 /*localityHint=*/3, /*isDataCache=*/true);
-    }
-  };
-  int64_t lines = llvm::divideCeil(count * bytes, kLine);
-  if (!share.count) {
-    for (int64_t line = 0; line != lines; ++line)
-      prefetchLine(b.index(line * kLine));
+    panels.push_back({stream.view,
+                      choose(stream.panel, b.add(stream.panel, step))});
+}
+
+void Prefetch::emitLine(Value offset) {
+  for (const Stream &panel : panels) {
+    SmallVector<Value> indices{panel.panel, b.add(first, b.divFloor(offset, bytes))};
+    if (cast<MemRefType>(panel.view.getType()).getRank() == 3)
+      indices.push_back(b.divFloor(b.rem(offset, bytes), elementBytes));
+    memref::PrefetchOp::create(b, panel.view, indices, /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
+  }
+}
+
+void Prefetch::emit(int64_t part, int64_t parts) {
+  if (part >= parts)
+    return;
+  if (sharedLines) {
+    if (part == 0)
+      b.forLoop("line", b.index(0), sharedLines, 1,
+                [&](Value line) { emitLine(b.mul(line, kLine)); });
     return;
   }
-  auto bound = [&](Value tile) -> Value {
-    return arith::DivUIOp::create(b, b.mul(tile, lines), share.count);
-  };
-  b.forLoop("line", bound(share.tile), bound(b.add(share.tile, 1)), 1,
-            [&](Value line) { prefetchLine(b.mul(line, kLine)); });
+  // LLVM would put all requests before all loads. A fence of one thread is no
+  // instruction: it keeps them, and what is loaded, in this order.
+  if (parts != 1)
+    LLVM::FenceOp::create(b, LLVM::AtomicOrdering::acq_rel, "singlethread");
+  for (int64_t line = lines * part / parts; line != lines * (part + 1) / parts;
+       ++line)
+    emitLine(b.index(line * kLine));
+}
+
+void kvc::prefetchStreams(KernelBuilder &b, ArrayRef<Stream> streams, Value at,
+                          int64_t count, int64_t perBlock, int64_t step,
+                          bool isRow, const TileShare &share) {
+  Prefetch(b, streams, at, count, perBlock, step,
+           isRow ? Reader::Row : Reader::Few, share)
+      .emit(0, 1);
 }
 
 // Makes the parts of inputs that are multiplied in tiles; what has one input has one
@@ -285,6 +327,19 @@ static void splitInputs(KernelBuilder &b, MutableArrayRef<LinearKernel> kernels)
 void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
                      const LinearTarget &target) {
   Value rowCount = b.rowsOf(kernels.front().output);
+  // f64 has half as many lanes in a register.
+  int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
+  auto scaled = [&](TileShape shape) -> TileShape {
+    return {std::max<int64_t>(1, shape.rows / scale), shape.groups};
+  };
+  auto shapesOf = [&](const LinearKernel &kernel) -> ProductShapes {
+    if (kernel.isTiles && !kernel.rounded)
+      return tilesShapes(target, kernel);
+    return kernel.rounded ? target.integers : target.floats;
+  };
+  int64_t few = kTaskRows;
+  for (const LinearKernel &kernel : kernels)
+    few = std::min(few, scaled(shapesOf(kernel).few).rows);
   // A task is some groups by a block of rows, at most `tiles` tiles of them.
   auto tasksOf = [&](const LinearKernel &kernel, TileShape shape, int64_t tiles) {
     Tile tile(b, kernel, target, shape, tiles);
@@ -305,18 +360,6 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
                     b.mul(b.rem(task, across), tile.groups));
         }};
   };
-  // One row and a few read each weight once, one row four groups side by side, which
-  // share the broadcast of the input and keep streams of memory busy: of a gated
-  // layer two of each matrix. f64 has half as many lanes in a register.
-  int64_t scale = b.arithmetic.getIntOrFloatBitWidth() / 32;
-  auto scaled = [&](TileShape shape) -> TileShape {
-    return {std::max<int64_t>(1, shape.rows / scale), shape.groups};
-  };
-  auto shapesOf = [&](const LinearKernel &kernel) -> ProductShapes {
-    if (kernel.isTiles && !kernel.rounded)
-      return tilesShapes(target, kernel);
-    return kernel.rounded ? target.integers : target.floats;
-  };
   auto emit = [&](ArrayRef<LinearKernel> kernels,
                   function_ref<TileShape(const LinearKernel &)> shapeOf,
                   function_ref<int64_t(TileShape)> tiles, StringRef name) {
@@ -327,9 +370,6 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
     b.parallel("task", tasks, name);
   };
   auto one = [](TileShape) -> int64_t { return 1; };
-  int64_t few = kTaskRows;
-  for (const LinearKernel &kernel : kernels)
-    few = std::min(few, scaled(shapesOf(kernel).few).rows);
   auto emitMany = [&] {
     SmallVector<LinearKernel> split(kernels);
     if (target.hasTiles)
@@ -338,12 +378,15 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
          [&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
          [](TileShape shape) { return kTaskRows / shape.rows; }, "tile");
   };
+  // One row and a few read each weight once. One row of floats walks four groups side by
+  // side, which share the broadcast of the input and keep streams of memory busy; bytes
+  // take more instructions, and come as fast from one panel, which is one stream.
   // Where there is no row, since a caller asks for no logits, many have no task.
   b.ifElse(
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount, b.index(1)),
       [&] {
         emit(kernels, [](const LinearKernel &kernel) -> TileShape {
-          return {1, int64_t(4 / kernel.weights.size())};
+          return {1, int64_t(kernel.rounded ? 2 : 4 / kernel.weights.size())};
         }, one, "row");
       },
       [&] {

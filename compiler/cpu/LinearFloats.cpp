@@ -9,9 +9,9 @@ using namespace kvc;
 namespace {
 class FloatProduct : public Product {
 public:
-  FloatProduct(KernelBuilder &b, const LinearKernel &kernel, const Matrix &like,
-               int64_t groups)
-      : b(b), kernel(kernel), input(kernel.inputOf(like)),
+  FloatProduct(KernelBuilder &b, const LinearKernel &kernel,
+               const LinearTarget &target, const Matrix &like, int64_t groups)
+      : b(b), kernel(kernel), target(target), input(kernel.inputOf(like)),
         isBlocks(like.storage->quants.has_value()) {
     if (groups && isBlocks)
       widened = b.named("widened", b.scratch({kProductBlock, groups, kLanes}));
@@ -37,10 +37,14 @@ public:
     return b.forLoop(
         "k", block.begin, block.end, unroll, zeros,
         [&](Value first, ValueRange state) {
-          prefetch(block, first, unroll, rows.size() == 1, share);
+          std::optional<Prefetch> ahead =
+              prefetch(block, first, unroll, rows.size() == 1, share);
           SmallVector<Value> next(state);
-          for (int64_t i = 0; i != unroll; ++i)
+          for (int64_t i = 0; i != unroll; ++i) {
+            if (ahead)
+              ahead->emit(i, target.spreadsRequests() ? unroll : 1);
             multiplyAdd(block, rows, i ? b.add(first, i) : first, next);
+          }
           return next;
         });
   }
@@ -50,18 +54,19 @@ private:
 
   // The processor itself sees to one row's streams of whole lines. Blocks are read
   // more slowly than memory brings them.
-  void prefetch(const ProductBlock &block, Value k, int64_t count, bool isRow,
-                const TileShare &share) {
+  std::optional<Prefetch> prefetch(const ProductBlock &block, Value k, int64_t count,
+                                   bool isRow, const TileShare &share) {
     if (isBlocks)
-      return;
+      return std::nullopt;
     SmallVector<Stream> streams;
     for (size_t matrix : block.matrices)
       for (Value group : block.groups)
         streams.push_back({kernel.weights[matrix].view, group});
     auto type = cast<MemRefType>(streams.front().view.getType());
-    if (!isRow || type.getElementTypeBitWidth() < 32)
-      prefetchStreams(b, streams, k, count, kProductBlock, block.groups.size(),
-                      isRow, share);
+    if (isRow && type.getElementTypeBitWidth() >= 32)
+      return std::nullopt;
+    return Prefetch(b, streams, k, count, kProductBlock, block.groups.size(),
+                    isRow ? Reader::Row : Reader::Few, share);
   }
 
   // Adds the products with input k.
@@ -87,6 +92,7 @@ private:
 
   KernelBuilder &b;
   const LinearKernel &kernel;
+  const LinearTarget &target;
   const Value input;
   const bool isBlocks;
   // [kProductBlock][groups][16]: a block of inputs of what tiles share, or null.
@@ -96,7 +102,8 @@ private:
 
 std::unique_ptr<Product> kvc::makeFloatProduct(KernelBuilder &b,
                                                const LinearKernel &kernel,
+                                               const LinearTarget &target,
                                                const Matrix &like,
                                                int64_t groups) {
-  return std::make_unique<FloatProduct>(b, kernel, like, groups);
+  return std::make_unique<FloatProduct>(b, kernel, target, like, groups);
 }

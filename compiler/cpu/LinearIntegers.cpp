@@ -72,9 +72,9 @@ private:
   // The quants of a word, as bytes without a sign, of the lanes of a part.
   Value unpack(const Group &group, Value sub, int64_t word, int64_t part,
                Value packed);
-  // Asks for what comes behind the 32 inputs `sub`.
-  void prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
-                const TileShare &share);
+  // What comes behind the 32 inputs `sub`.
+  Prefetch prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
+                    const TileShare &share);
   // Calls `body` with words of a block, `from` to before `to`, in any order: the quants of the groups'
   // lanes as bytes without a sign, register by register. From the packed file, and
   // from where a block that several tiles share stands.
@@ -315,17 +315,20 @@ void IntegerProduct::prepare(const ProductBlock &block) {
   });
 }
 
-void IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
-                              const TileShare &share) {
+Prefetch IntegerProduct::prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
+                                  const TileShare &share) {
   int64_t perPanel = storage.panel / kLanes;
   int64_t bytes = layout.bytes / perBlock; // about, of 32 inputs
   SmallVector<Stream> streams;
   for (const Group &group : groups)
     if (group.index % perPanel == 0)
       streams.push_back({group.view, group.panel});
-  prefetchStreams(b, streams, b.mul(sub, bytes), bytes,
+  return Prefetch(b, streams, b.mul(sub, bytes), bytes,
                   kProductBlock / kBlock * bytes,
-                  llvm::divideCeil(groups.back().index + 1, perPanel), isRow,
+                  llvm::divideCeil(groups.back().index + 1, perPanel),
+                  !isRow             ? Reader::Few
+                  : quants.bits == 8 ? Reader::Row
+                                     : Reader::NarrowRow,
                   share);
 }
 
@@ -428,7 +431,8 @@ SmallVector<Value> IntegerProduct::sumRegisters(ArrayRef<Group> groups,
   };
   SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
   return b.forLoop("sub", first, last, 1, sums, [&](Value sub, ValueRange state) {
-    prefetch(groups, sub, rows.size() == 1, share);
+    Prefetch ahead = prefetch(groups, sub, rows.size() == 1, share);
+    int64_t asked = 0;
     SmallVector<Value> next(state);
     size_t perRow = groups.size() * parts;
     for (int64_t half = 0; half != parts32; ++half) {
@@ -446,6 +450,7 @@ SmallVector<Value> IntegerProduct::sumRegisters(ArrayRef<Group> groups,
       int64_t perHalf = kWords / parts32;
       forEachWord(first, sub, groups, half * perHalf, (half + 1) * perHalf,
                   [&](int64_t word, ArrayRef<Value> quants) {
+        ahead.emit(asked++, target.spreadsRequests() ? kWords : 1);
         SmallVector<Factor> factors = llvm::map_to_vector(
             quants, [&](Value quant) { return factorOf(quant); });
         for (auto [r, row] : llvm::enumerate(rows)) {
@@ -523,12 +528,12 @@ SmallVector<Value> IntegerProduct::sumTiles(ArrayRef<Group> groups,
   SmallVector<Value> sums(groups.size() * rows.size(), b.splat(0.0));
   sums = b.forLoop("sub", first, end, 1, sums, [&](Value sub, ValueRange state) {
     SmallVector<Value> next(state);
-    prefetch(groups, sub, /*isRow=*/false, share);
+    prefetch(groups, sub, /*isRow=*/false, share).emit(0, 1);
     multiply(b.add(sub, 1));
     scale(sub, next);
     return next;
   });
-  prefetch(groups, end, /*isRow=*/false, share);
+  prefetch(groups, end, /*isRow=*/false, share).emit(0, 1);
   scale(end, sums);
   return sums;
 }

@@ -49,6 +49,7 @@ public:
 // where it is 0, each unpacks it anew.
 std::unique_ptr<Product> makeFloatProduct(KernelBuilder &b,
                                           const LinearKernel &kernel,
+                                          const LinearTarget &target,
                                           const Matrix &like, int64_t groups);
 std::unique_ptr<Product> makeTilesProduct(KernelBuilder &b,
                                           const LinearKernel &kernel,
@@ -71,10 +72,34 @@ ProductShapes tilesShapes(const LinearTarget &target, const LinearKernel &kernel
 struct Stream {
   mlir::Value view, panel;
 };
-// `count` elements of the second axis are read at a time, now those at `at`, and a
-// block of inputs has `perBlock` of them: asks for what comes later in each panel or,
-// at its end, in the one that is taken next, `step` panels on. One row does little
-// else, and asks for what is near.
+// Who reads them, by how far ahead it asks: one row, one of what has less than 8 bits,
+// or a few.
+enum class Reader { Row, NarrowRow, Few };
+// Asks memory for what comes later. `count` elements of the second axis are read at a
+// time, now those at `at`, and a block of inputs has `perBlock` of them; at a panel's end
+// the one that is taken next, `step` panels on, is asked for.
+class Prefetch {
+public:
+  Prefetch(KernelBuilder &b, llvm::ArrayRef<Stream> streams, mlir::Value at,
+           int64_t count, int64_t perBlock, int64_t step, Reader reader,
+           const TileShare &share);
+  // A part of what `count` elements are followed by, of `parts` that stand between what
+  // is computed: all at once would wait for memory's few open requests, and so would
+  // what is loaded behind them. Tiles have less to ask for, and do so with the first.
+  // There is no part behind the last one.
+  void emit(int64_t part, int64_t parts);
+
+private:
+  void emitLine(mlir::Value offset); // in bytes, from the first
+
+  KernelBuilder &b;
+  llvm::SmallVector<Stream> panels;
+  mlir::Value first;           // element of the second axis
+  int64_t elementBytes, bytes; // of an element of the panel, and of the second axis
+  int64_t lines;               // of a panel
+  mlir::Value sharedLines;     // of them a tile's, or null
+};
+// All of it at once.
 void prefetchStreams(KernelBuilder &b, llvm::ArrayRef<Stream> streams,
                      mlir::Value at, int64_t count, int64_t perBlock, int64_t step,
                      bool isRow, const TileShare &share);

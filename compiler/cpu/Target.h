@@ -33,6 +33,10 @@ struct LinearTarget {
   // Of products of floats, which widen what they read, and of bytes, whose integers
   // stand beside the sums; tiles have 16 rows of them.
   ProductShapes floats, integers;
+
+  // Whether requests for memory stand between loads that keep their places: where 16
+  // registers are few for a product, it is spilled instead.
+  bool spreadsRequests() const { return vectorBits == 512; }
 };
 
 struct TargetDescription {
