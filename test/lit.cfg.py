@@ -57,3 +57,16 @@ if config.sanitize:
     # LLVM's arenas poison what they have not handed out, but the packages' half
     # of that code isn't instrumented and hands out without unpoisoning.
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+    # Nor are the threads that passes run in.
+    config.environment["TSAN_OPTIONS"] = "suppressions=" + os.path.join(
+        config.source_root, "test", "thread-sanitizer.txt"
+    )
+
+# Generated code isn't instrumented, so there fewer levels of it and fewer random
+# cases do.
+levels = "cpu:x86-64-v3,cpu:x86-64-v4-vnni"
+config.substitutions += [
+    ("%targets", f"--target={levels}" if config.sanitize else ""),
+    ("%batches", "100" if config.sanitize else "1000"),
+    ("%mutants", "4" if config.sanitize else "12"),
+]
