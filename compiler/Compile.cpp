@@ -314,9 +314,10 @@ void Compilation::reportWeights() {
 // Says in which class of numerics floats are multiplied, if there are any, and which
 // one is faster here.
 void Compilation::reportNumerics() {
-  bool hasFloats = false, hasNarrow = false;
+  bool hasFloats = false, hasNarrow = false, isNarrowed = false;
   module->walk([&](WeightUser op) {
     hasFloats |= isa<LinearOp, GatedLinearOp>(op) && !op->hasAttr("rounded");
+    isNarrowed |= op->hasAttr("narrowed");
   });
   for (auto weight : module->getOps<WeightOp>())
     hasNarrow |= &weight.getStorage() == &bf16Storage ||
@@ -324,26 +325,39 @@ void Compilation::reportNumerics() {
   if (!hasFloats || !library.arithmetic.isF32())
     return;
   llvm::errs() << "numerics: " << (library.isTiles ? "tiles" : "fma");
-  // Of f32 by f32 tiles take six products, and that is no clear gain.
-  if (!machineHasTiles())
+  // Of f32 by f32 tiles take six products, and that is no clear gain; dot products of
+  // bf16 multiply inputs that are rounded to it.
+  bool hasTiles = machineHasTiles(), hasDots = isNarrowed && machineHasPairDot();
+  if (!hasTiles && !hasDots)
     llvm::errs() << "; fma is the faster class on this machine, which has no AMX";
   else if (hasNarrow)
     llvm::errs() << "; tiles is the faster class for prompts on this machine, which "
-                    "has AMX";
+                    "has "
+                 << (hasTiles ? "AMX" : "AVX-512 BF16");
   llvm::errs() << "\n";
 }
 
 std::vector<TargetDescription> Compilation::targetsOfModule() {
-  std::vector<TargetDescription> targets = options.targets;
-  bool hasIntegers = false;
+  bool hasIntegers = false, hasNarrow = false;
   module->walk([&](Operation *op) {
     hasIntegers |= op->hasAttr("rounded");
+    hasNarrow |= op->hasAttr("narrowed");
   });
-  if (options.isForAnyMachine && !hasIntegers)
-    llvm::erase_if(targets, [&](const TargetDescription &target) {
-      return target.linear.hasByteDot &&
-             !(target.linear.hasTiles && library.isTiles);
-    });
+  // What the module's products make of a level.
+  auto usedOf = [&](const TargetDescription &target) {
+    const LinearTarget &has = target.linear;
+    return std::tuple(has.vectorBits, has.hasByteDot && hasIntegers,
+                      has.hasPairDot && hasNarrow && library.isTiles,
+                      has.hasTiles && (hasIntegers || library.isTiles));
+  };
+  std::vector<TargetDescription> targets;
+  for (const TargetDescription &target : llvm::reverse(options.targets))
+    if (!options.isForAnyMachine ||
+        llvm::none_of(targets, [&](const TargetDescription &lower) {
+          return usedOf(lower) == usedOf(target);
+        }))
+      targets.push_back(target);
+  std::reverse(targets.begin(), targets.end());
   return targets;
 }
 

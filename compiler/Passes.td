@@ -201,6 +201,8 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
       "bits of a register (this and the rest from the target description)">,
     Option<"byteDot", "byte-dot", "bool", "false",
       "whether the machine has dot products of bytes (AVX-512 VNNI)">,
+    Option<"pairDot", "pair-dot", "bool", "false",
+      "whether it has dot products of two bf16 (AVX-512 BF16)">,
     Option<"tiles", "tiles", "bool", "false",
       "whether the machine has tiles of bytes and bf16 (AMX)">,
     Option<"tileRows", "tile-rows", "int64_t", "6",

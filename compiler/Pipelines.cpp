@@ -38,6 +38,7 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   const LinearTarget &linear = target.linear;
   options.vectorBits = linear.vectorBits;
   options.byteDot = linear.hasByteDot;
+  options.pairDot = linear.hasPairDot;
   options.tiles = linear.hasTiles;
   options.tileRows = linear.tile.rows;
   options.tileGroups = linear.tile.groups;

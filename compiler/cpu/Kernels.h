@@ -76,7 +76,8 @@ struct LinearKernel {
   // i32
   mlir::Value rounded = {};
   // Null, or what bf16 is multiplied with, the inputs rounded to it: [rows][inputs] of
-  // the arithmetic's type
+  // the arithmetic's type or, where the machine multiplies two at a time,
+  // [rows][inputs / 2] i32 (LinearPairs.cpp), with zeros up to a multiple of 32 inputs
   mlir::Value narrowed = {};
   // One matrix, or two: the gate and what it gates.
   llvm::SmallVector<Matrix> weights = {};
@@ -96,6 +97,12 @@ struct LinearKernel {
   mlir::Value inputOf(const Matrix &matrix) const {
     return narrowed && matrix.storage->rounding == Rounding::BF16 ? narrowed : input;
   }
+  // Whether these are two in a word.
+  bool isPairs(const Matrix &matrix) const {
+    return llvm::cast<mlir::MemRefType>(inputOf(matrix).getType())
+        .getElementType()
+        .isInteger(32);
+  }
 };
 // Kernels that need nothing of each other and have one number of rows, as one
 // parallel region.
@@ -103,9 +110,10 @@ void emitLinear(KernelBuilder &b, llvm::ArrayRef<LinearKernel> kernels,
                 const LinearTarget &target);
 
 // Rounds rows for products with matrices in blocks and in bf16: to
-// LinearKernel::rounded and narrowed.
+// LinearKernel::rounded and narrowed, one by one or as pairs.
 void emitRoundRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
 void emitNarrowRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
+void emitPairRows(KernelBuilder &b, mlir::Value input, mlir::Value output);
 void emitEmbed(KernelBuilder &b, mlir::Value ids, const Matrix &table,
                mlir::Value output);
 void emitSelect(KernelBuilder &b, mlir::Value input, mlir::Value rows,

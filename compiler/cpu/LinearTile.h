@@ -8,6 +8,9 @@
 
 namespace kvc {
 
+// Inputs that have two sums in the class tiles.
+inline constexpr int64_t kDepth = 32;
+
 // A part of a product: inputs `begin` (a multiple of kProductBlock) to before `end`
 // by groups of 16 outputs of some matrices.
 struct ProductBlock {
@@ -56,6 +59,15 @@ std::unique_ptr<Product> makeTilesProduct(KernelBuilder &b,
                                           const LinearTarget &target,
                                           const Matrix &like, int64_t rows,
                                           int64_t groups);
+// The same by a machine's instruction for two products of bf16, and its register tiles.
+std::unique_ptr<Product> makePairsProduct(KernelBuilder &b,
+                                          const LinearKernel &kernel,
+                                          int64_t groups);
+ProductShapes pairsShapes();
+// 16 inputs of a row from `first` on, a multiple of 16, from LinearKernel::narrowed as
+// pairs.
+mlir::Value loadPairs(KernelBuilder &b, mlir::Value pairs, mlir::Value row,
+                      mlir::Value first);
 // Of the rows that the matrix is multiplied with the parts, as LinearKernel::parts has
 // them.
 mlir::Value emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,

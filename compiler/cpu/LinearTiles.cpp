@@ -17,7 +17,6 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
-constexpr int64_t kDepth = 32;     // inputs of a tile
 
 // The bf16 that the storage's numbers are sums of.
 int64_t partsOf(const Storage &storage) {
@@ -414,11 +413,19 @@ Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,
                    MemRefType::get({subs, count, ShapedType::kDynamic, kDepth},
                                    b.getBF16Type()),
                    rows));
+  bool isPairs = kernel.isPairs(matrix);
   std::string name = std::exchange(b.kernel, b.kernel + ".split");
   auto halves = VectorType::get({kLanes}, b.getIntegerType(16));
   auto narrow = VectorType::get({kLanes}, b.getBF16Type());
   b.parallel("n", rows, [&](Value n) {
     b.forLoop("sub", b.index(0), b.index(subs), 1, [&](Value sub) {
+      if (isPairs) {
+        for (int64_t half = 0; half != kDepth; half += kLanes)
+          vector::StoreOp::create(
+              b, loadPairs(b, input, n, b.add(b.mul(sub, kDepth), half)), parts,
+              ValueRange{sub, b.index(0), n, b.index(half)});
+        return;
+      }
       forEachHalf(b, input, count, n, b.mul(sub, kDepth), [&](int64_t half,
                                                               ArrayRef<Value> numbers) {
         for (auto [part, number] : llvm::enumerate(numbers))
@@ -438,11 +445,16 @@ Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,
 ProductShapes kvc::tilesShapes(const LinearTarget &target,
                                const LinearKernel &kernel) {
   int64_t pairs = 1;
+  bool areOfWords = true;
   for (const Matrix &matrix : kernel.weights)
-    for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get())
+    for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get()) {
       pairs = std::max<int64_t>(pairs, pairsOf(kernel, *stored).size());
-  TileShape few = {shapeOf(target, pairs).rows, 2};
-  return {few, target.hasTiles ? TileShape{2 * kTileRows, 2} : few};
+      areOfWords &= kernel.isPairs(*stored);
+    }
+  TileShape few = {shapeOf(target, pairs).rows, 2}, many = few;
+  if (areOfWords)
+    few = pairsShapes().few, many = pairsShapes().many;
+  return {few, target.hasTiles ? TileShape{2 * kTileRows, 2} : many};
 }
 
 std::unique_ptr<Product> kvc::makeTilesProduct(KernelBuilder &b,
@@ -452,5 +464,7 @@ std::unique_ptr<Product> kvc::makeTilesProduct(KernelBuilder &b,
                                                int64_t groups) {
   if (!kernel.parts.empty() && groups && rows % kTileRows == 0)
     return std::make_unique<AMXProduct>(b, kernel, like);
+  if (kernel.isPairs(like))
+    return makePairsProduct(b, kernel, groups);
   return std::make_unique<TilesProduct>(b, kernel, target, like, groups);
 }

@@ -139,7 +139,10 @@ LinearKernel ForwardLowering::linearKernel(KernelBuilder &b, Operation *op,
   if (rounds)
     make(made.rounded, {kernel.inputs / (2 * kLanes), RoundedRow::Words},
          b.getI32Type(), "round", emitRoundRows);
-  if (narrows)
+  if (narrows && isTiles(forward) && target.hasPairDot)
+    make(made.narrowed, llvm::divideCeil(kernel.inputs, 32) * 16, b.getI32Type(),
+         "narrow", emitPairRows);
+  else if (narrows)
     make(made.narrowed, kernel.inputs, b.arithmetic, "narrow", emitNarrowRows);
   Value result = op->getResult(0);
   kernel.input = buffer(input);
@@ -355,7 +358,7 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
       *shapes = {{given[0], given[1]}, {given[2], given[3]}};
     }
     LinearTarget target{
-        vectorBits, byteDot, tiles, {tileRows, tileGroups}, floats, integers};
+        vectorBits, byteDot, pairDot, tiles, {tileRows, tileGroups}, floats, integers};
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))

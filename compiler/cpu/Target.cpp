@@ -17,16 +17,19 @@ static llvm::Error invalidTarget(const llvm::Twine &message) {
   "avx512f avx512bw avx512cd avx512dq avx512vl " KVC_V3_FEATURES
 static const TargetDescription kLevels[] = {
     {"x86-64-v4-amx", "x86-64-v4", "",
-     "amx_tile amx_int8 amx_bf16 avx512_vnni " KVC_V4_FEATURES,
-     "+avx512vnni,+amx-tile,+amx-int8,+amx-bf16",
-     {512, true, true, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {16, 1}}}},
+     "amx_tile amx_int8 amx_bf16 avx512_bf16 avx512_vnni " KVC_V4_FEATURES,
+     "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16",
+     {512, true, true, true, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {16, 1}}}},
+    {"x86-64-v4-bf16", "x86-64-v4", "", "avx512_bf16 avx512_vnni " KVC_V4_FEATURES,
+     "+avx512vnni,+avx512bf16",
+     {512, true, true, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
     {"x86-64-v4-vnni", "x86-64-v4", "", "avx512_vnni " KVC_V4_FEATURES,
      "+avx512vnni",
-     {512, true, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
+     {512, true, false, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 2}, {4, 2}}}},
     {"x86-64-v4", "x86-64-v4", "", KVC_V4_FEATURES, "",
-     {512, false, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}}}},
+     {512, false, false, false, {14, 2}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}}}},
     {"x86-64-v3", "x86-64-v3", "", KVC_V3_FEATURES, "",
-     {256, false, false, {6, 1}, {{2, 2}, {6, 1}}, {{2, 2}, {4, 1}}}},
+     {256, false, false, false, {6, 1}, {{2, 2}, {6, 1}}, {{2, 2}, {4, 1}}}},
 };
 
 // "cpu:native, cpu:x86-64-v3 or cpu:x86-64-v4"
@@ -46,6 +49,7 @@ static bool machineHas(const TargetDescription &target) {
     return features.lookup(name == "bmi1"          ? "bmi"
                            : name == "abm"         ? "lzcnt"
                            : name == "avx512_vnni" ? "avx512vnni"
+                           : name == "avx512_bf16" ? "avx512bf16"
                            : name == "amx_tile"    ? "amx-tile"
                            : name == "amx_int8"    ? "amx-int8"
                            : name == "amx_bf16"    ? "amx-bf16"
@@ -53,11 +57,13 @@ static bool machineHas(const TargetDescription &target) {
   });
 }
 
-bool kvc::machineHasTiles() {
-  return llvm::any_of(kLevels, [](const TargetDescription &level) {
-    return level.linear.hasTiles && machineHas(level);
+static bool machineHasLevel(bool LinearTarget::*with) {
+  return llvm::any_of(kLevels, [&](const TargetDescription &level) {
+    return level.linear.*with && machineHas(level);
   });
 }
+bool kvc::machineHasTiles() { return machineHasLevel(&LinearTarget::hasTiles); }
+bool kvc::machineHasPairDot() { return machineHasLevel(&LinearTarget::hasPairDot); }
 
 llvm::Expected<std::vector<TargetDescription>>
 kvc::parseTargets(llvm::StringRef option) {

@@ -25,6 +25,7 @@ struct ProductShapes {
 struct LinearTarget {
   int64_t vectorBits; // of a register
   bool hasByteDot;    // AVX-512 VNNI: vpdpbusd
+  bool hasPairDot;    // AVX-512 BF16: vdpbf16ps
   bool hasTiles;      // AMX, for bytes and bf16: TileOps.h
   // Attention's, in f32, whose sums fill the registers but for the operands: 16
   // registers of 8 lanes hold 6x16 sums (12), 32 registers of 16 lanes hold 14x32
@@ -54,12 +55,14 @@ struct TargetDescription {
 llvm::Expected<std::vector<TargetDescription>>
 parseTargets(llvm::StringRef option);
 
-// Whether this machine has tiles of bytes and of bf16.
+// Whether this machine has tiles of bytes and of bf16, and dot products of two bf16.
 bool machineHasTiles();
+bool machineHasPairDot();
 
 // The targets of a library for any machine.
 inline constexpr llvm::StringLiteral kDefaultTargets =
-    "cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni,cpu:x86-64-v4-amx";
+    "cpu:x86-64-v3,cpu:x86-64-v4,cpu:x86-64-v4-vnni,cpu:x86-64-v4-bf16,"
+    "cpu:x86-64-v4-amx";
 
 } // namespace kvc
 

@@ -176,8 +176,9 @@ def features():
         return set(next(line for line in file if line.startswith("flags")).split())
 
 
-def has_tiles():
-    return "amx_tile" in features()
+def has_instructions(uses_dots):
+    """Of those that a test's compiler knows by their definition."""
+    return "amx_tile" in features() or uses_dots and "avx512_bf16" in features()
 
 
 def levels(folder):
@@ -218,9 +219,9 @@ def check(folder, inputs, kind, numerics="fma", is_narrowed=False):
         file.write(MODEL.format(tokens=TOKENS, inputs=inputs, outputs=OUTPUTS, weights=weights,
                                 numerics=numerics, type=kind if is_float else f"!kvc.{kind}",
                                 rounding="narrowed" if is_narrowed else "" if is_float else "rounded"))
-    # Tiles by the definition of their instructions, and, where the machine has them,
-    # as they are.
-    compilers = [["kvc-test-opt", "--model-tiles"]] + [["kvc-opt"]] * has_tiles()
+    # Dot products and tiles of bf16 by the definition of their instructions, and, where
+    # the machine has them, as they are.
+    compilers = [["kvc-test-opt", "--model-tiles"]] + [["kvc-opt"]] * has_instructions(is_narrowed and numerics == "tiles")
     subprocess.run([*compilers[0], model, "-o", out], check=True)
     with np.errstate(over="ignore"):
         rows = tensors["table"][IDS] * np.float32(2)
@@ -259,5 +260,5 @@ for kind, inputs in (("f32", 5), ("f32", 256), ("f32", 600), ("f16", 600), ("bf1
     check(sys.argv[1], inputs, kind)
 for kind, inputs in ("bf16", 5), ("bf16", 256), ("bf16", 613), ("f16", 600), ("f32", 600):
     check(sys.argv[1], inputs, kind, "tiles")
-for inputs, numerics in (600, "fma"), (5, "tiles"), (256, "tiles"), (613, "tiles"):
+for inputs, numerics in (37, "fma"), (5, "tiles"), (256, "tiles"), (613, "tiles"):
     check(sys.argv[1], inputs, "bf16", numerics, is_narrowed=True)

@@ -33,6 +33,17 @@ struct Builder : ImplicitLocOpBuilder {
     return arith::ConstantOp::create(
         *this, DenseElementsAttr::get(words(count), getI32IntegerAttr(value)));
   }
+  Value numbers(Value words) {
+    int64_t count = cast<VectorType>(words.getType()).getDimSize(0);
+    return arith::BitcastOp::create(*this, floats(count), words);
+  }
+  // The upper or the lower halves of words, bf16, as numbers.
+  Value half(Value words, bool isUpper) {
+    int64_t count = cast<VectorType>(words.getType()).getDimSize(0);
+    if (isUpper)
+      return numbers(arith::AndIOp::create(*this, words, splat(count, int32_t(0xffff0000))));
+    return numbers(arith::ShLIOp::create(*this, words, splat(count, 16)));
+  }
   Value allocate(amx::TileType tile) {
     return memref::AllocaOp::create(*this, memoryOf(tile), getI64IntegerAttr(64));
   }
@@ -163,16 +174,7 @@ Value multiplyFloats(Builder &b, amx::TileMulFOp op, amx::TileMulFOp::Adaptor ad
   Value result = b.allocate(op.getTileType());
   int64_t columns = cast<MemRefType>(result.getType()).getDimSize(1);
   int64_t depth = cast<MemRefType>(adaptor.getLhs().getType()).getDimSize(1);
-  auto number = [&](Value words) -> Value {
-    return arith::BitcastOp::create(b, b.floats(columns), words);
-  };
-  auto half = [&](Value words, bool isOdd) {
-    return number(isOdd ? arith::AndIOp::create(b, words,
-                                                b.splat(columns, int32_t(0xffff0000)))
-                              .getResult()
-                        : arith::ShLIOp::create(b, words, b.splat(columns, 16)));
-  };
-  Value zero = number(b.splat(columns, 0));
+  Value zero = b.numbers(b.splat(columns, 0));
   b.forEach(cast<MemRefType>(result.getType()).getDimSize(0), [&](Value r) {
     SmallVector<Value> chains = b.forEach(
         depth, {zero, zero},
@@ -181,16 +183,34 @@ Value multiplyFloats(Builder &b, amx::TileMulFOp op, amx::TileMulFOp::Adaptor ad
           Value w = b.row(adaptor.getRhs(), k);
           SmallVector<Value> next;
           for (bool isOdd : {false, true})
-            next.push_back(math::FmaOp::create(b, half(x, isOdd), half(w, isOdd),
+            next.push_back(math::FmaOp::create(b, b.half(x, isOdd), b.half(w, isOdd),
                                                state[isOdd]));
           return next;
         });
     Value sum = arith::AddFOp::create(
-        b, number(b.row(adaptor.getAcc(), r)),
+        b, b.numbers(b.row(adaptor.getAcc(), r)),
         arith::AddFOp::create(b, chains[0], chains[1]));
     b.setRow(result, r, arith::BitcastOp::create(b, b.words(columns), sum));
   });
   return result;
+}
+
+// VDPBF16PS: to each sum the product of the words' upper halves, then that of the lower
+// ones, by fused multiply-adds.
+bool isPairDot(LLVM::CallIntrinsicOp op) {
+  return op.getIntrin() == "llvm.x86.avx512bf16.dpbf16ps.512";
+}
+Value multiplyPairs(Builder &b, LLVM::CallIntrinsicOp op,
+                    LLVM::CallIntrinsicOp::Adaptor adaptor) {
+  Value sum = adaptor.getArgs()[0];
+  int64_t columns = cast<VectorType>(sum.getType()).getDimSize(0);
+  auto words = [&](Value pairs) {
+    return vector::BitCastOp::create(b, b.words(columns), pairs);
+  };
+  Value x = words(adaptor.getArgs()[1]), w = words(adaptor.getArgs()[2]);
+  for (bool isUpper : {true, false})
+    sum = math::FmaOp::create(b, b.half(x, isUpper), b.half(w, isUpper), sum);
+  return sum;
 }
 
 struct ModelTiles : PassWrapper<ModelTiles, OperationPass<ModuleOp>> {
@@ -211,10 +231,13 @@ struct ModelTiles : PassWrapper<ModelTiles, OperationPass<ModuleOp>> {
     patterns.add<Replace<amx::TileZeroOp, zero>, Replace<amx::TileLoadOp, load>,
                  Replace<amx::TileStoreOp, store>,
                  Replace<amx::TileMulIOp, multiplyBytes>,
-                 Replace<amx::TileMulFOp, multiplyFloats>>(types, &getContext());
+                 Replace<amx::TileMulFOp, multiplyFloats>,
+                 Replace<LLVM::CallIntrinsicOp, multiplyPairs>>(types, &getContext());
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addIllegalDialect<amx::AMXDialect>();
+    target.addDynamicallyLegalOp<LLVM::CallIntrinsicOp>(
+        [](LLVM::CallIntrinsicOp op) { return !isPairDot(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns, target);
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();

@@ -24,25 +24,27 @@ static cl::opt<std::string> tile(
 
 static cl::opt<bool>
     modelTiles("model-tiles", cl::cat(compilationOptions),
-               cl::desc("levels with AMX run on any machine with x86-64-v3: their "
-                        "instructions by definition"));
+               cl::desc("levels with AVX-512 BF16 and AMX run on any machine with "
+                        "x86-64-v3: their instructions by definition"));
 
 static cl::opt<std::string>
     features("features", cl::cat(compilationOptions),
              cl::desc("what LLVM may use beyond a level's CPU, in place of what the "
                       "level has"));
 
-// Code for tiles, by the features of x86-64-v3.
+// Code for tiles and pairs, by the features of x86-64-v3.
 static llvm::Error modelLevels(kvc::CompileOptions &options) {
   auto lowest = kvc::parseTargets("cpu:x86-64-v3");
   if (!lowest)
     return lowest.takeError();
   for (kvc::TargetDescription &target : options.targets)
-    if (target.linear.hasTiles) {
+    if (target.linear.hasPairDot) {
       kvc::TargetDescription model = lowest->front();
       model.level = target.level;
-      model.linear.hasTiles = true;
-      model.linear.integers.many = target.linear.integers.many;
+      model.linear.hasPairDot = true;
+      model.linear.hasTiles = target.linear.hasTiles;
+      if (target.linear.hasTiles)
+        model.linear.integers.many = target.linear.integers.many;
       target = model;
     }
   options.afterKernels = [](mlir::OpPassManager &pm) {

@@ -59,7 +59,7 @@ struct CommandLine {
   cl::opt<std::string> target{"target", cl::cat(category),
       cl::init(kvc::kDefaultTargets.str()),
       cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, cpu:x86-64-v4-vnni, "
-               "cpu:x86-64-v4-amx, or for a library several with commas (default: "
+               "cpu:x86-64-v4-bf16, cpu:x86-64-v4-amx, or for a library several with commas (default: "
                "v3, v4 and those whose instructions it has products for, chosen "
                "when it loads)")};
   cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
