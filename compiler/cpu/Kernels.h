@@ -103,6 +103,15 @@ struct LinearKernel {
         .getElementType()
         .isInteger(32);
   }
+  // Whether all of them are, however a layer's matrices are stored.
+  bool arePairs() const {
+    return llvm::all_of(weights, [&](const Matrix &matrix) {
+      const Matrix *stored = &matrix;
+      while (stored && isPairs(*stored))
+        stored = stored->otherwise.get();
+      return !stored;
+    });
+  }
 };
 // Kernels that need nothing of each other and have one number of rows, as one
 // parallel region.

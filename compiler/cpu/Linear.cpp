@@ -380,13 +380,15 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
   };
   // One row and a few read each weight once. One row of floats walks four groups side by
   // side, which share the broadcast of the input and keep streams of memory busy; bytes
-  // take more instructions, and come as fast from one panel, which is one stream.
+  // take more instructions, and come as fast from one panel, which is one stream; pairs
+  // take so few that one panel keeps the processor's own requests ahead of them.
   // Where there is no row, since a caller asks for no logits, many have no task.
   b.ifElse(
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rowCount, b.index(1)),
       [&] {
         emit(kernels, [](const LinearKernel &kernel) -> TileShape {
-          return {1, int64_t(kernel.rounded ? 2 : 4 / kernel.weights.size())};
+          int64_t matrices = kernel.weights.size();
+          return {1, kernel.arePairs() ? 1 : kernel.rounded ? 2 : 4 / matrices};
         }, one, "row");
       },
       [&] {

@@ -3,10 +3,11 @@
 //
 // A number is a sum of bf16: its upper 16 bits, those of what is left, and so on, so
 // that each step is exact. An input is three of them, or one where it was rounded to
-// it, an element of a matrix as many as its storage has digits for. Of their products those are taken that an f32 sum
-// notices, the smallest first. For 32 inputs, one after the other, a product has two
-// sums, each from 0: of the even inputs and of the odd ones, by fused multiply-adds.
-// The two are added to each other, and then to the sum of the block of inputs.
+// it, an element of a matrix as many as its storage has digits for. Of their products
+// those are taken that an f32 sum notices, the smallest first. For 32 inputs, one after
+// the other, a product has two sums, each from 0: of the even inputs and of the odd ones,
+// by fused multiply-adds. The two are added to each other, and then to the sum of the
+// block of inputs.
 //
 // That is the instruction tdpbf16ps, where denormals count as 0 and results that are
 // denormal become 0: the runtime sees to that for the whole of a model of this class.
@@ -445,14 +446,11 @@ Value kvc::emitSplitRows(KernelBuilder &b, const LinearKernel &kernel,
 ProductShapes kvc::tilesShapes(const LinearTarget &target,
                                const LinearKernel &kernel) {
   int64_t pairs = 1;
-  bool areOfWords = true;
   for (const Matrix &matrix : kernel.weights)
-    for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get()) {
+    for (const Matrix *stored = &matrix; stored; stored = stored->otherwise.get())
       pairs = std::max<int64_t>(pairs, pairsOf(kernel, *stored).size());
-      areOfWords &= kernel.isPairs(*stored);
-    }
   TileShape few = {shapeOf(target, pairs).rows, 2}, many = few;
-  if (areOfWords)
+  if (kernel.arePairs())
     few = pairsShapes().few, many = pairsShapes().many;
   return {few, target.hasTiles ? TileShape{2 * kTileRows, 2} : many};
 }
