@@ -253,7 +253,7 @@ def OutlineParallel : Pass<"kvc-outline-parallel", "::mlir::ModuleOp"> {
     Each outermost `scf.parallel` of `@forward`, of one dimension, becomes a
     function `(context, begin, end)` and a call of the executor's
     `parallel_for` with the address of the captured values. A single task, and those
-    of up to 4 rows (`kvc.rows`), are called instead: no thread is asked.
+    of up to 8 rows (`kvc.rows`), are called instead: no thread is asked.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
     "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];

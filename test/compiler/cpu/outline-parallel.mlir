@@ -63,10 +63,10 @@ func.func @forward(%weights: memref<?xi8>, %pool: memref<?xi8>, %pages: memref<?
     scf.reduce
   }
   // A loop in a loop over layers captures the layer.
-  // Up to four rows are called as well.
+  // Up to eight rows are called as well.
   // CHECK: scf.for %[[L:.*]] =
   // CHECK: llvm.store
-  // CHECK: %[[FEW:.*]] = llvm.mlir.constant(4 : i64)
+  // CHECK: %[[FEW:.*]] = llvm.mlir.constant(8 : i64)
   // CHECK: arith.cmpi ule, %{{.*}}, %[[FEW]] : i64
   // CHECK: llvm.mlir.addressof @task_0
   // CHECK: llvm.call
