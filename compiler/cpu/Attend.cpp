@@ -622,8 +622,8 @@ void Attention::emit() {
   };
   partials = allocate("partials", kFewTokens * heads * mostParts);
   joined = allocate("joined", kFewTokens * heads);
-  ended = b.named("ended", memref::AllocOp::create(
-                               b, MemRefType::get({kFewTokens * kvHeads}, b.getI64Type())));
+  auto counts = MemRefType::get({kFewTokens * kvHeads}, b.getI64Type());
+  ended = b.named("ended", memref::AllocOp::create(b, counts));
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
@@ -641,7 +641,8 @@ void Attention::emit() {
     auto joinLast = [&](Value group, Value first, Value end) {
       Value before = memref::AtomicRMWOp::create(
           b, arith::AtomicRMWKind::addi, number(1), ended, ValueRange{group});
-      Value isLast = compare(arith::CmpIPredicate::eq, b.add(b.toIndex(before), 1), parts);
+      Value isLast =
+          compare(arith::CmpIPredicate::eq, b.add(b.toIndex(before), 1), parts);
       b.ifThen(isLast, [&] { emitJoins(first, end, part, behind); });
     };
     tasks(

@@ -75,9 +75,9 @@ private:
   // What comes behind the 32 inputs `sub`.
   Prefetch prefetch(ArrayRef<Group> groups, Value sub, bool isRow,
                     const TileShare &share);
-  // Calls `body` with words of a block, `from` to before `to`, in any order: the quants of the groups'
-  // lanes as bytes without a sign, register by register. From the packed file, and
-  // from where a block that several tiles share stands.
+  // Calls `body` with words of a block, `from` to before `to`, in any order: the quants
+  // of the groups' lanes as bytes without a sign, register by register. From the packed
+  // file, and from where a block that several tiles share stands.
   using WordBody = function_ref<void(int64_t word, ArrayRef<Value> quants)>;
   void forEachPackedWord(Value sub, ArrayRef<Group> groups, int64_t from,
                          int64_t to, WordBody body);

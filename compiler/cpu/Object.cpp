@@ -57,8 +57,8 @@ static llvm::StringRef featureOf(llvm::StringRef intrinsic) {
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> known[] = {
       {"tdpbf16", "+amx-bf16"},        {"tdpb", "+amx-int8"},
       {"tile", "+amx-tile"},           {"avx512.vpdpb", "+avx512vnni"},
-      {"avx512bf16.", "+avx512bf16"},  {"avx512.pm", "+avx512bw"},      {"avx512.mask.scalef", "+avx512f"},
-      {"avx2.", "+avx2"}};
+      {"avx512bf16.", "+avx512bf16"},  {"avx512.pm", "+avx512bw"},
+      {"avx512.mask.scalef", "+avx512f"}, {"avx2.", "+avx2"}};
   for (auto [prefix, feature] : known)
     if (intrinsic.starts_with(prefix))
       return feature;
