@@ -24,7 +24,7 @@ void kvc::emitAppend(KernelBuilder &b, const GroupBuffers &cache, Value keys,
                                : Value(vector::LoadOp::create(
                                      b, VectorType::get({count}, b.arithmetic), rows,
                                      from));
-          return b.convert(b.oneNaN(x), group.elementType);
+          return b.oneNaN(x, b.convert(x, group.elementType));
         };
       };
       cache.layout.emitStoreKey(b, b.getLoc(), group, cell,

@@ -78,14 +78,16 @@ Value KernelBuilder::convert(Value value, Type element) {
   return arith::TruncFOp::create(*this, like(element), value);
 }
 
-Value KernelBuilder::oneNaN(Value value) {
+Value KernelBuilder::oneNaN(Value value, Value converted) {
   double quiet = std::numeric_limits<double>::quiet_NaN();
   Value isNaN =
       arith::CmpFOp::create(*this, arith::CmpFPredicate::UNO, value, value);
-  Value nan = number(quiet);
-  if (isa<VectorType>(value.getType()))
-    nan = vector::BroadcastOp::create(*this, value.getType(), nan);
-  return arith::SelectOp::create(*this, isNaN, nan, value);
+  Type type = converted.getType();
+  Value nan = arith::ConstantOp::create(
+      *this, getFloatAttr(getElementTypeOrSelf(type), quiet));
+  if (isa<VectorType>(type))
+    nan = vector::BroadcastOp::create(*this, type, nan);
+  return arith::SelectOp::create(*this, isNaN, nan, converted);
 }
 
 Value KernelBuilder::max(Value a, Value b) {

@@ -132,7 +132,9 @@ public:
 
   // `value`, a scalar or vector, with one NaN in place of any: for what is stored
   // where others see it, since machines and orders of operands give different ones.
-  Value oneNaN(Value value);
+  Value oneNaN(Value value) { return oneNaN(value, value); }
+  // The same of `converted`, what became of it in another type.
+  Value oneNaN(Value value, Value converted);
 
   // An activation of a scalar or vector.
   Value activate(Value x, Activation activation);
