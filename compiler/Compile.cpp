@@ -6,6 +6,7 @@
 #include "compiler/output/Printer.h"
 #include "compiler/output/Library.h"
 #include "compiler/cpu/Object.h"
+#include "compiler/cuda/Ptx.h"
 #include "compiler/output/StagedDirectory.h"
 #include "compiler/output/TokenizerFiles.h"
 #include "compiler/frontend/Files.h"
@@ -13,6 +14,7 @@
 #include "compiler/frontend/ModelSpec.h"
 #include "compiler/fuse/Packing.h"
 #include "compiler/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -55,9 +57,17 @@ private:
                           llvm::function_ref<void(OpPassManager &)> build);
   void identify();
   LogicalResult describe();
+  std::string entryOf(StringRef level);
+  // Machine code of a module of the LLVM dialect.
+  FailureOr<llvm::SmallVector<char, 0>> translate(ModuleOp lowered, StringRef entry,
+                                                  const TargetDescription &target,
+                                                  bool assembly);
   // One level's code of a copy of `module`, which is in the fused form.
   FailureOr<LevelCode> compileLevel(const TargetDescription &target,
                                          bool assembly);
+  // One device's code of such a copy, or its launches and kernels as text.
+  FailureOr<DeviceCode> compileDevice(const DeviceTarget &target);
+  LogicalResult emitDevice(const DeviceTarget &target);
   // Where the module's weights are, if that depends on who asks.
   std::optional<std::string> relativeWeights();
   void setWeights(llvm::StringRef path);
@@ -204,6 +214,27 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
+// The symbol of a level's forward function.
+std::string Compilation::entryOf(StringRef level) {
+  std::string entry = library.name + "_forward_" + level.str();
+  llvm::replace(entry, '-', '_');
+  return entry;
+}
+
+FailureOr<llvm::SmallVector<char, 0>>
+Compilation::translate(ModuleOp lowered, StringRef entry,
+                       const TargetDescription &target, bool assembly) {
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> translated =
+      translateForward(lowered, llvmContext, entry);
+  if (!translated)
+    return failure();
+  auto object = generateCode(*translated, target, assembly);
+  if (!object)
+    return fail(object.takeError());
+  return std::move(*object);
+}
+
 FailureOr<LevelCode>
 Compilation::compileLevel(const TargetDescription &target, bool assembly) {
   bool reference = options.stage == Stage::Reference;
@@ -228,18 +259,56 @@ Compilation::compileLevel(const TargetDescription &target, bool assembly) {
   }
   LevelCode code;
   code.target = target;
-  code.entry = library.name + "_forward_" + target.level;
-  llvm::replace(code.entry, '-', '_');
-  llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> translated =
-      translateForward(*lowered, llvmContext, code.entry);
-  if (!translated)
+  code.entry = entryOf(target.level);
+  auto object = translate(*lowered, code.entry, target, assembly);
+  if (failed(object))
     return failure();
-  auto object = generateCode(*translated, target, assembly);
-  if (!object)
-    return fail(object.takeError());
   code.object = std::move(*object);
   return code;
+}
+
+FailureOr<DeviceCode> Compilation::compileDevice(const DeviceTarget &target) {
+  OwningOpRef<ModuleOp> lowered(module->clone());
+  if (failed(runPasses(*lowered, [&](OpPassManager &pm) {
+        buildLaunchPipeline(pm, target);
+      })))
+    return failure();
+  DeviceCode code;
+  code.level = target.level;
+  code.workspaceBytes = lookupForward(*lowered)
+                            ->getAttrOfType<IntegerAttr>(kWorkspaceBytesAttr)
+                            .getInt();
+  if (failed(runPasses(*lowered, buildNVVMPipeline)))
+    return failure();
+  auto kernels = *lowered->getOps<gpu::GPUModuleOp>().begin();
+  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+    if (!kernel.isExternal())
+      code.kernels.push_back(kernel.getName().str());
+  auto ptx = generatePtx(kernels, target);
+  if (!ptx)
+    return fail(ptx.takeError());
+  code.ptx = std::move(*ptx);
+  kernels.erase();
+  if (failed(runPasses(*lowered, buildHostPipeline)))
+    return failure();
+  code.entry = entryOf(target.level);
+  // It runs where the lowest level does.
+  auto object = translate(*lowered, code.entry, options.targets.cpus.back(),
+                          /*assembly=*/false);
+  if (failed(object))
+    return failure();
+  code.object = std::move(*object);
+  return code;
+}
+
+LogicalResult Compilation::emitDevice(const DeviceTarget &target) {
+  if (options.stage == Stage::GPU)
+    return emitText(
+        [&](OpPassManager &pm) { buildLaunchPipeline(pm, target); });
+  auto code = compileDevice(target);
+  if (failed(code))
+    return failure();
+  return writeText([&](llvm::raw_ostream &os) { os << code->ptx; });
 }
 
 LogicalResult
@@ -351,8 +420,8 @@ std::vector<TargetDescription> Compilation::targetsOfModule() {
                       has.hasTiles && (hasIntegers || library.isTiles));
   };
   std::vector<TargetDescription> targets;
-  for (const TargetDescription &target : llvm::reverse(options.targets))
-    if (!options.isForAnyMachine ||
+  for (const TargetDescription &target : llvm::reverse(options.targets.cpus))
+    if (!options.targets.isForAnyMachine ||
         llvm::none_of(targets, [&](const TargetDescription &lower) {
           return usedOf(lower) == usedOf(target);
         }))
@@ -382,6 +451,14 @@ LogicalResult Compilation::emitLibrary() {
       return failure();
     levels.push_back(std::move(*level));
   }
+  std::vector<DeviceCode> devices;
+  if (options.stage == Stage::Library)
+    for (const DeviceTarget &target : options.targets.devices) {
+      auto device = compileDevice(target);
+      if (failed(device))
+        return failure();
+      devices.push_back(std::move(*device));
+    }
   // The reference packs its weights by rows.
   if (options.stage == Stage::Reference) {
     AssignPackingOptions rows;
@@ -401,7 +478,7 @@ LogicalResult Compilation::emitLibrary() {
   if (!packed)
     return fail(directory.describe(packed.takeError()));
   library.weights = *packed;
-  if (llvm::Error error = writeLibrary(directory.path(), library, levels))
+  if (llvm::Error error = writeLibrary(directory.path(), library, levels, devices))
     return fail(directory.describe(std::move(error)));
   if (llvm::Error error = copyTokenizer(options.model, directory.path()))
     return fail(directory.describe(std::move(error)));
@@ -460,6 +537,10 @@ LogicalResult Compilation::run() {
       os.write(code->object.data(), code->object.size());
     });
   }
+  case Stage::GPU:
+  case Stage::PTX:
+    return emitDevice(options.targets.devices.empty() ? *findDeviceTarget("sm_80")
+                                                      : options.targets.devices.front());
   default:
     return emitLibrary();
   }

@@ -3,7 +3,7 @@
 #define KVC_COMPILER_COMPILE_H
 
 #include "compiler/BuildModule.h"
-#include "compiler/cpu/Target.h"
+#include "compiler/Targets.h"
 #include "compiler/output/Version.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -11,7 +11,7 @@ namespace kvc {
 
 // The stages that `--emit` names, in the order of the compilation.
 enum class Stage {
-  Spec, KVC, Fused, Linalg, Kernels, LLVM, Asm, Library, Reference
+  Spec, KVC, Fused, Linalg, Kernels, LLVM, Asm, GPU, PTX, Library, Reference
 };
 
 struct CompileOptions {
@@ -22,8 +22,7 @@ struct CompileOptions {
   // What files, symbols and macros are called after; "": the model's own name,
   // with the type of the weights where `build` gives one.
   std::string name;
-  std::vector<TargetDescription> targets;
-  bool isForAnyMachine = false; // the targets are the default ones
+  Targets targets;
   BuildOptions build;
   // Pack weights that are infinite or NaN, which else are refused.
   bool allowNonfiniteWeights = false;

@@ -209,6 +209,11 @@ def LowerToKernels : Pass<"kvc-lower-to-kernels", "::mlir::ModuleOp"> {
       "rows of attention's register tile">,
     Option<"tileGroups", "tile-groups", "int64_t", "1",
       "groups of 16 columns of attention's register tile">,
+    Option<"taskRows", "task-rows", "int64_t", "224",
+      "rows of a task of a product of many, about">,
+    Option<"taskBytes", "task-bytes", "int64_t", "0",
+      "bytes of a task's own memory on a device, whose memory the host doesn't read; 0: "
+      "the CPU's">,
     ListOption<"floatShapes", "float-shapes", "int64_t",
       "rows and groups of the register tile of a product of floats, of few rows and "
       "of many: 2,2,6,1">,
@@ -273,6 +278,42 @@ def ExpandMath : Pass<"kvc-expand-math"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
     "::mlir::vector::VectorDialect"];
+}
+
+def OutlineLaunches : Pass<"kvc-outline-launches", "::mlir::ModuleOp"> {
+  let summary = "turns parallel loops into kernels of a CUDA device";
+  let description = [{
+    Each outermost `scf.parallel` of `@forward`, of one dimension, becomes a
+    `gpu.func` of the `gpu.module` `@kernels`, whose parameters are the number of tasks
+    and the captured values, and a call of the launcher's `launch` (kvc/abi.h). Half a
+    warp has a task. The host touches no memory of the device: a load of anything but a
+    constant is an error.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
+def DistributeLanes : Pass<"kvc-distribute-lanes", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "gives each lane of a vector a thread";
+  let description = [{
+    In each kernel a vector of up to 16 numbers becomes one number of each of 16
+    threads, element i that of thread i, and what crosses lanes a shuffle:
+    `vector.load` reads one element, `vector.extract` asks the lane that has it. A
+    task's own memory (`memref.alloca`) is the block's shared memory, or the thread's
+    where no other touches it; stores that others read stand between two barriers of
+    the task.
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
+def ConvertKernels : Pass<"kvc-convert-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "the kernels' numbers and branches become the LLVM and NVVM dialects";
+  let description = [{
+    As `convert-gpu-to-nvvm`, but for functions such as a square root, which become
+    LLVM's intrinsics and so single instructions: that pass calls libdevice.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 #endif // KVC_PASSES

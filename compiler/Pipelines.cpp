@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -32,23 +33,25 @@ void kvc::buildFusedPipeline(OpPassManager &pm) {
   pm.addPass(createAssignPacking());
 }
 
-void kvc::buildKernelPipeline(OpPassManager &pm,
-                              const TargetDescription &target) {
+static void buildKernels(OpPassManager &pm, const LinearTarget &linear) {
   LowerToKernelsOptions options;
-  const LinearTarget &linear = target.linear;
   options.vectorBits = linear.vectorBits;
   options.byteDot = linear.hasByteDot;
   options.pairDot = linear.hasPairDot;
   options.tiles = linear.hasTiles;
   options.tileRows = linear.tile.rows;
   options.tileGroups = linear.tile.groups;
+  options.taskRows = linear.taskRows;
+  options.taskBytes = linear.taskBytes;
   auto shapes = [](const ProductShapes &of) -> llvm::SmallVector<int64_t> {
     return {of.few.rows, of.few.groups, of.many.rows, of.many.groups};
   };
   options.floatShapes = shapes(linear.floats);
   options.integerShapes = shapes(linear.integers);
   pm.addPass(createLowerToKernels(options));
-  pm.addPass(createCanonicalizerPass());
+  // It would make one task the host's own work.
+  if (!linear.isDevice())
+    pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass()); // what has as many rows has one bound
   pm.addPass(createJoinRowLoops());
   PlanWorkspaceOptions workspace;
@@ -56,14 +59,12 @@ void kvc::buildKernelPipeline(OpPassManager &pm,
   pm.addPass(createPlanWorkspace(workspace));
 }
 
-void kvc::buildLLVMPipeline(OpPassManager &pm, const TargetDescription &target,
-                            bool isTiles) {
-  pm.addPass(createOutlineParallel());
-  ExpandMathOptions math;
-  // AVX-512's instruction, where denormals are kept; how it makes them 0 isn't
-  // what multiplications do.
-  math.scalef = target.linear.vectorBits == 512 && !isTiles;
-  pm.addPass(createExpandMath(math));
+void kvc::buildKernelPipeline(OpPassManager &pm,
+                              const TargetDescription &target) {
+  buildKernels(pm, target.linear);
+}
+
+static void lowerToLLVM(OpPassManager &pm) {
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createLoopInvariantCodeMotionPass());
@@ -84,6 +85,44 @@ void kvc::buildLLVMPipeline(OpPassManager &pm, const TargetDescription &target,
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  // Line tables of the model's text.
+  pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass());
+}
+
+void kvc::buildLLVMPipeline(OpPassManager &pm, const TargetDescription &target,
+                            bool isTiles) {
+  pm.addPass(createOutlineParallel());
+  ExpandMathOptions math;
+  // AVX-512's instruction, where denormals are kept; how it makes them 0 isn't
+  // what multiplications do.
+  math.scalef = target.linear.vectorBits == 512 && !isTiles;
+  pm.addPass(createExpandMath(math));
+  lowerToLLVM(pm);
+}
+
+void kvc::buildHostPipeline(OpPassManager &pm) { lowerToLLVM(pm); }
+
+void kvc::buildLaunchPipeline(OpPassManager &pm, const DeviceTarget &target) {
+  buildKernels(pm, target.linear);
+  pm.addPass(createOutlineLaunches());
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createDistributeLanes());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+}
+
+void kvc::buildNVVMPipeline(OpPassManager &pm) {
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createExpandMath());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  kernels.addPass(createLoopInvariantCodeMotionPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertKernels());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
   // Line tables of the model's text.
   pm.addPass(LLVM::createDIScopeForLLVMFuncOpPass());
 }

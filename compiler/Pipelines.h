@@ -3,7 +3,7 @@
 #ifndef KVC_COMPILER_PIPELINES_H
 #define KVC_COMPILER_PIPELINES_H
 
-#include "compiler/cpu/Target.h"
+#include "compiler/cuda/Target.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace kvc {
@@ -31,6 +31,13 @@ void buildKernelPipeline(mlir::OpPassManager &pm,
 // From there to the LLVM dialect.
 void buildLLVMPipeline(mlir::OpPassManager &pm, const TargetDescription &target,
                        bool isTiles);
+
+// For a CUDA device: from the fused form to launches by the host and kernels of single
+// numbers (`--emit=gpu`); from there, of the kernels, to the LLVM and NVVM dialects; and
+// of what the host does, without them.
+void buildLaunchPipeline(mlir::OpPassManager &pm, const DeviceTarget &target);
+void buildNVVMPipeline(mlir::OpPassManager &pm);
+void buildHostPipeline(mlir::OpPassManager &pm);
 
 // The reference lowering: from the normal form to linalg on tensors, each weight at
 // its row-major offset in the packed file.

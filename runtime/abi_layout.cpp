@@ -9,7 +9,7 @@
                     sizeof(type::field) == bytes,                              \
                 #type "." #field ": expected " #bytes " bytes at " #offset)
 
-static_assert(KVC_ABI_VERSION == 3, "expected the version of this layout");
+static_assert(KVC_ABI_VERSION == 4, "expected the version of this layout");
 
 static_assert(sizeof(kvc_type) == 4 && KVC_TYPE_F64 == 0 && KVC_TYPE_F32 == 1 &&
                   KVC_TYPE_F16 == 2 && KVC_TYPE_BF16 == 3,
@@ -32,6 +32,23 @@ FIELD(kvc_kernels, level, 0, 8);
 FIELD(kvc_kernels, features, 8, 8);
 FIELD(kvc_kernels, forward, 16, 8);
 static_assert(sizeof(kvc_kernels) == 24, "kvc_kernels: expected 24 bytes");
+
+FIELD(kvc_launcher, launch, 0, 8);
+static_assert(sizeof(kvc_launcher) == 8, "kvc_launcher: expected 8 bytes");
+
+FIELD(kvc_device_kernel, name, 0, 8);
+FIELD(kvc_device_kernel, threads, 8, 8);
+static_assert(sizeof(kvc_device_kernel) == 16, "kvc_device_kernel: expected 16 bytes");
+
+FIELD(kvc_device_code, device, 0, 8);
+FIELD(kvc_device_code, level, 8, 8);
+FIELD(kvc_device_code, code, 16, 8);
+FIELD(kvc_device_code, code_bytes, 24, 8);
+FIELD(kvc_device_code, workspace_bytes, 32, 8);
+FIELD(kvc_device_code, kernels_count, 40, 8);
+FIELD(kvc_device_code, kernels, 48, 8);
+FIELD(kvc_device_code, forward, 56, 8);
+static_assert(sizeof(kvc_device_code) == 64, "kvc_device_code: expected 64 bytes");
 
 FIELD(kvc_section, offset, 0, 8);
 FIELD(kvc_section, rows, 8, 8);
@@ -76,4 +93,6 @@ FIELD(kvc_library, groups_count, 144, 8);
 FIELD(kvc_library, groups, 152, 8);
 FIELD(kvc_library, kernels_count, 160, 8);
 FIELD(kvc_library, kernels, 168, 8);
-static_assert(sizeof(kvc_library) == 176, "kvc_library: expected 176 bytes");
+FIELD(kvc_library, device_codes_count, 176, 8);
+FIELD(kvc_library, device_codes, 184, 8);
+static_assert(sizeof(kvc_library) == 192, "kvc_library: expected 192 bytes");

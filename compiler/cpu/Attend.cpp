@@ -38,24 +38,31 @@ class Attention {
 public:
   Attention(KernelBuilder &b, const GroupBuffers &cache, Value queries,
             Value layer, Value positions, Value sequences, double scale,
-            std::optional<int64_t> window, Value output, TileShape shape)
+            std::optional<int64_t> window, Value output, const LinearTarget &target)
       : b(b), cache(cache), queries(queries), layer(layer), positions(positions),
         sequences(sequences), output(output), scale(scale), window(window),
         width(cache.group.keyWidth), padded(llvm::alignTo(width, kLanes)),
         kvHeads(cache.group.kvHeads),
-        group(b.widthOf(queries) / width / kvHeads),
+        group(b.widthOf(queries) / width / kvHeads), isDevice(target.isDevice()),
         mostParts(std::min<int64_t>(
             kParts, llvm::divideCeil(cache.group.capacity, kSplit))),
         lowest(-std::numeric_limits<double>::infinity()) {
     int64_t wide = b.arithmetic.getIntOrFloatBitWidth() / 32;
-    tile = {std::clamp<int64_t>(shape.rows / wide, 1, kLanes), shape.groups};
-    block = std::max<int64_t>(1, std::min(kRows, kRowElements / width) / group);
+    tile = {std::clamp<int64_t>(target.tile.rows / wide, 1, kLanes),
+            target.tile.groups};
+    int64_t rows = std::min(kRows, kRowElements / width);
+    if (isDevice)
+      rows = std::min(rows, target.taskBytes / (4 * wide * elementsOfRow()) /
+                                tile.rows * tile.rows);
+    block = std::max<int64_t>(1, rows / group);
   }
 
   void emit();
 
 private:
   int64_t sumsWidth() const { return padded + 2 * kLanes; }
+  // Of a task's own memory.
+  int64_t elementsOfRow() const { return width + kTile + 3 + 2 * sumsWidth(); }
   Value scratch(StringRef name, int64_t rows, int64_t columns) {
     return b.named(name, b.scratch({rows, columns}));
   }
@@ -142,6 +149,7 @@ private:
   double scale;
   std::optional<int64_t> window;
   int64_t width, padded, kvHeads, group;
+  bool isDevice; // the launch depends on the number of tokens alone
   int64_t mostParts; // 1: no split is a task of its own
   TileShape tile;
   int64_t block; // tokens of a task
@@ -430,7 +438,7 @@ void Attention::emitTile(Value at, Value token, Value count) {
 void Attention::clear(Sums sums, Value row) {
   b.forLoop("i", b.index(0), b.index(padded + kLanes), kLanes,
             [&](Value i) { b.storeLanes(b.splat(0.0), sums, {row, i}); });
-  b.storeScalar(b.number(lowest), sums, {row, b.index(padded + kLanes)});
+  b.storeLanes(b.splat(lowest), sums, {row, b.index(padded + kLanes)});
 }
 
 // The sums of a later split join those before it.
@@ -580,11 +588,15 @@ void Attention::emitJoins(Value firstToken, Value endToken, Value from, Value to
 void Attention::emit() {
   Value tokens = b.rowsOf(queries);
   Value isFew = isAtMost(tokens, b.index(kFewTokens));
-  // A few sequences that decode together are tasks of their own.
-  Value areSeveral = compare(arith::CmpIPredicate::ne, loadIndex(sequences, b.index(0)),
-                             loadIndex(sequences, b.sub(tokens, b.index(1))));
-  Value blockTokens = arith::SelectOp::create(b, both(isFew, areSeveral),
-                                              b.index(1), b.index(block));
+  // A few sequences that decode together are tasks of their own, and on a device a few
+  // tokens.
+  Value areApart = isFew;
+  if (!isDevice)
+    areApart = both(isFew, compare(arith::CmpIPredicate::ne,
+                                   loadIndex(sequences, b.index(0)),
+                                   loadIndex(sequences, b.sub(tokens, b.index(1)))));
+  Value blockTokens =
+      arith::SelectOp::create(b, areApart, b.index(1), b.index(block));
   Value blocks = divide(b.sub(b.add(tokens, blockTokens), b.index(1)), blockTokens);
   // Tasks are blocks of tokens by KV heads by parts of the keys; `end` ends one.
   auto tasks = [&](Value parts, function_ref<std::pair<Value, Value>(Value part)> range,
@@ -608,11 +620,13 @@ void Attention::emit() {
         b.index(1), [&](Value) { return std::pair(b.index(0), everything); },
         [](Value, Value, Value) {});
 
-  Value end = b.forLoop(
-      "token", b.index(0), smallest(tokens, b.index(kFewTokens)), 1,
-      {b.index(0)}, [&](Value token, ValueRange state) -> SmallVector<Value> {
-        return {largest(state[0], endOf(token))};
-      })[0];
+  Value end = b.index(cache.group.capacity);
+  if (!isDevice)
+    end = b.forLoop(
+        "token", b.index(0), smallest(tokens, b.index(kFewTokens)), 1,
+        {b.index(0)}, [&](Value token, ValueRange state) -> SmallVector<Value> {
+          return {largest(state[0], endOf(token))};
+        })[0];
   Value splits = b.divCeil(end, kSplit);
   isShared = both(isFew, isLess(b.index(1), splits));
   int64_t heads = group * kvHeads;
@@ -622,8 +636,10 @@ void Attention::emit() {
   };
   partials = allocate("partials", kFewTokens * heads * mostParts);
   joined = allocate("joined", kFewTokens * heads);
-  auto counts = MemRefType::get({kFewTokens * kvHeads}, b.getI64Type());
-  ended = b.named("ended", memref::AllocOp::create(b, counts));
+  if (!isDevice) {
+    auto counts = MemRefType::get({kFewTokens * kvHeads}, b.getI64Type());
+    ended = b.named("ended", memref::AllocOp::create(b, counts));
+  }
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
@@ -632,11 +648,12 @@ void Attention::emit() {
   b.forLoop("part", b.index(0), rounds, mostParts, [&](Value part) {
     Value parts = smallest(b.sub(rounds, part), b.index(mostParts));
     Value behind = b.add(part, parts);
-    b.ifThen(isShared, [&] {
-      b.forLoop("i", b.index(0), b.index(kFewTokens * kvHeads), 1, [&](Value i) {
-        memref::StoreOp::create(b, number(0), ended, i);
+    if (!isDevice)
+      b.ifThen(isShared, [&] {
+        b.forLoop("i", b.index(0), b.index(kFewTokens * kvHeads), 1, [&](Value i) {
+          memref::StoreOp::create(b, number(0), ended, i);
+        });
       });
-    });
     // The order of the count makes the sums of the tasks that ended before visible.
     auto joinLast = [&](Value group, Value first, Value end) {
       Value before = memref::AtomicRMWOp::create(
@@ -653,16 +670,26 @@ void Attention::emit() {
           return std::pair(from, to);
         },
         [&](Value group, Value first, Value end) {
-          b.ifThen(isShared, [&] { joinLast(group, first, end); });
+          if (!isDevice)
+            b.ifThen(isShared, [&] { joinLast(group, first, end); });
         });
+    // The blocks of a launch don't wait for each other.
+    if (isDevice)
+      b.ifThen(isShared, [&] {
+        b.parallel("task", b.mul(tokens, kvHeads), [&](Value task) {
+          kvHead = b.named("kv_head", b.rem(task, kvHeads));
+          Value token = b.divFloor(task, kvHeads);
+          emitJoins(token, b.add(token, 1), part, behind);
+        }, "join");
+      });
   });
 }
 
 void kvc::emitAttend(KernelBuilder &b, const GroupBuffers &cache, Value queries,
                      Value layer, Value positions, Value sequences,
                      double scale, std::optional<int64_t> window, Value output,
-                     TileShape tile) {
+                     const LinearTarget &target) {
   Attention(b, cache, queries, layer, positions, sequences, scale, window,
-            output, tile)
+            output, target)
       .emit();
 }

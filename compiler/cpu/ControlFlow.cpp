@@ -6,6 +6,16 @@
 using namespace mlir;
 using namespace kvc;
 
+void ForwardLowering::copyRows(KernelBuilder &b, Value from, Value to) {
+  if (!target.isDevice()) {
+    memref::CopyOp::create(b, from, to);
+    return;
+  }
+  std::string name = std::exchange(b.kernel, "copy");
+  emitElementwise(b, {from}, to, [](ValueRange x) { return x[0]; });
+  b.kernel = name;
+}
+
 // What a loop carries stays in the buffer it came in.
 LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
   Location loc = b.getLoc();
@@ -16,7 +26,7 @@ LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
     Value mine = buffer(initial);
     if (!diesAt(initial, loop)) {
       mine = allocate(b, argument, initial);
-      memref::CopyOp::create(b, buffer(initial), mine);
+      copyRows(b, buffer(initial), mine);
     }
     buffers[argument] = mine;
     rowCounts[argument] = rowCounts.lookup(initial);
@@ -46,11 +56,11 @@ LogicalResult ForwardLowering::lowerFor(KernelBuilder &b, scf::ForOp loop) {
         Value rows = memref::DimOp::create(b, from, b.index(0));
         Value aside = memref::AllocOp::create(
             b, cast<MemRefType>(from.getType()), ValueRange{rows});
-        memref::CopyOp::create(b, from, aside);
+        copyRows(b, from, aside);
         from = aside;
       }
     for (auto [from, to] : copies)
-      memref::CopyOp::create(b, from, to);
+      copyRows(b, from, to);
   }
   for (auto [argument, result] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults()))
@@ -88,7 +98,7 @@ LogicalResult ForwardLowering::lowerIf(KernelBuilder &b, scf::IfOp choice) {
         allocate(b, result, yielded);
       }
       b.setInsertionPoint(loweredRegion.front().getTerminator());
-      memref::CopyOp::create(b, buffer(yielded), buffer(result));
+      copyRows(b, buffer(yielded), buffer(result));
     }
   }
   return success();

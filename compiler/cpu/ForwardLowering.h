@@ -20,6 +20,7 @@ private:
   mlir::LogicalResult lower(KernelBuilder &b, mlir::Operation *op);
   mlir::LogicalResult lowerFor(KernelBuilder &b, mlir::scf::ForOp loop);
   mlir::LogicalResult lowerIf(KernelBuilder &b, mlir::scf::IfOp choice);
+  void copyRows(KernelBuilder &b, mlir::Value from, mlir::Value to);
   void lowerArithmetic(KernelBuilder &b, mlir::Operation *op);
 
   mlir::Value buffer(mlir::Value tensor) { return buffers.lookup(tensor); }

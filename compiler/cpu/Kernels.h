@@ -148,7 +148,7 @@ void emitAttend(KernelBuilder &b, const GroupBuffers &cache,
                 mlir::Value queries, mlir::Value layer, mlir::Value positions,
                 mlir::Value sequences, double scale,
                 std::optional<int64_t> window, mlir::Value output,
-                TileShape tile);
+                const LinearTarget &target);
 
 } // namespace kvc
 

@@ -14,10 +14,6 @@ using namespace mlir;
 using namespace kvc;
 
 namespace {
-// Rows of a task, about: as many of them as read a block of the matrix from the
-// caches.
-constexpr int64_t kTaskRows = 224;
-
 // The work of a task: tiles of `rows` rows by `groups` groups of 16 outputs, below
 // each other. Where a tile hangs over the matrix, the last row or group is computed
 // again in its place, and not stored.
@@ -337,15 +333,17 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
       return tilesShapes(target, kernel);
     return kernel.rounded ? target.integers : target.floats;
   };
-  int64_t few = kTaskRows;
+  int64_t few = target.taskRows;
   for (const LinearKernel &kernel : kernels)
     few = std::min(few, scaled(shapesOf(kernel).few).rows);
-  // A task is some groups by a block of rows, at most `tiles` tiles of them.
-  auto tasksOf = [&](const LinearKernel &kernel, TileShape shape, int64_t tiles) {
+  // A task is some groups by a block of rows, at most `tiles` tiles of them, or by all
+  // rows, where these are no more than a tile's.
+  auto tasksOf = [&](const LinearKernel &kernel, TileShape shape, int64_t tiles,
+                     bool hasAllRows) {
     Tile tile(b, kernel, target, shape, tiles);
     int64_t block = tile.rows * tile.tiles;
     int64_t across = llvm::divideCeil(tile.groupsInAll(), tile.groups);
-    if (tiles == 1)
+    if (hasAllRows)
       return KernelBuilder::Tasks{
           b.index(across), [&b, &kernel, tile, rowCount](Value task) mutable {
             b.setLoc(kernel.line);
@@ -362,21 +360,21 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
   };
   auto emit = [&](ArrayRef<LinearKernel> kernels,
                   function_ref<TileShape(const LinearKernel &)> shapeOf,
-                  function_ref<int64_t(TileShape)> tiles, StringRef name) {
+                  bool areMany, StringRef name) {
     auto tasks = llvm::map_to_vector(kernels, [&](const LinearKernel &kernel) {
       TileShape shape = shapeOf(kernel);
-      return tasksOf(kernel, shape, tiles(shape));
+      int64_t tiles = areMany ? std::max<int64_t>(1, target.taskRows / shape.rows) : 1;
+      return tasksOf(kernel, shape, tiles, !areMany);
     });
     b.parallel("task", tasks, name);
   };
-  auto one = [](TileShape) -> int64_t { return 1; };
   auto emitMany = [&] {
     SmallVector<LinearKernel> split(kernels);
     if (target.hasTiles)
       splitInputs(b, split);
     emit(split,
          [&](const LinearKernel &kernel) { return scaled(shapesOf(kernel).many); },
-         [](TileShape shape) { return kTaskRows / shape.rows; }, "tile");
+         /*areMany=*/true, "tile");
   };
   // One row and a few read each weight once. One row of floats walks four groups side by
   // side, which share the broadcast of the input and keep streams of memory busy; bytes
@@ -389,7 +387,7 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
         emit(kernels, [](const LinearKernel &kernel) -> TileShape {
           int64_t matrices = kernel.weights.size();
           return {1, kernel.arePairs() ? 1 : kernel.rounded ? 2 : 4 / matrices};
-        }, one, "row");
+        }, /*areMany=*/false, "row");
       },
       [&] {
         if (few == 1)
@@ -399,7 +397,7 @@ void kvc::emitLinear(KernelBuilder &b, ArrayRef<LinearKernel> kernels,
             [&] {
               emit(kernels, [&](const LinearKernel &kernel) {
                 return scaled(shapesOf(kernel).few);
-              }, one, "few");
+              }, /*areMany=*/false, "few");
             },
             emitMany);
       });

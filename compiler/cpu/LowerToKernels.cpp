@@ -269,7 +269,7 @@ LogicalResult ForwardLowering::lower(KernelBuilder &b, Operation *op) {
                    scalar(o.getLayer()), buffer(o.getPositions()),
                    buffer(o.getSequences()), o.getScale().convertToDouble(),
                    o.getWindow(),
-                   allocate(b, o.getResult(), o.getQueries()), target.tile);
+                   allocate(b, o.getResult(), o.getQueries()), target);
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
@@ -357,8 +357,19 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
       }
       *shapes = {{given[0], given[1]}, {given[2], given[3]}};
     }
-    LinearTarget target{
-        vectorBits, byteDot, pairDot, tiles, {tileRows, tileGroups}, floats, integers};
+    LinearTarget target{vectorBits, byteDot,  pairDot,  tiles, {tileRows, tileGroups},
+                        floats,     integers, taskRows, taskBytes};
+    if (target.isDevice() && isTiles(module)) {
+      module.emitError("expected the numerics of class fma for a device, but got tiles");
+      return signalPassFailure();
+    }
+    if (target.isDevice())
+      for (auto weight : module.getOps<WeightOp>())
+        if (weight.getStorage().quants) {
+          weight.emitOpError("expected a matrix of floats for a device, but got ")
+              << weight.getStorage().name;
+          return signalPassFailure();
+        }
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))

@@ -1,10 +1,9 @@
 #include "compiler/cpu/Object.h"
 #include "compiler/ForwardSignature.h"
+#include "compiler/output/EmitCode.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -109,32 +108,7 @@ kvc::generateCode(llvm::Module &module, const TargetDescription &target,
   if (llvm::Error error = checkIntrinsics(module, *machine, target))
     return error;
 
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  // The code is written in vectors already.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(module, modules);
-
-  llvm::SmallVector<char, 0> code;
-  llvm::raw_svector_ostream stream(code);
-  llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, stream, nullptr,
-                                   assembly ? llvm::CodeGenFileType::AssemblyFile
-                                            : llvm::CodeGenFileType::ObjectFile))
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "LLVM can't write code for %s",
-                                   target.level.c_str());
-  emission.run(module);
-  return code;
+  return emitCode(module, *machine,
+                  assembly ? llvm::CodeGenFileType::AssemblyFile
+                           : llvm::CodeGenFileType::ObjectFile);
 }

@@ -66,7 +66,7 @@ bool kvc::machineHasTiles() { return machineHasLevel(&LinearTarget::hasTiles); }
 bool kvc::machineHasPairDot() { return machineHasLevel(&LinearTarget::hasPairDot); }
 
 llvm::Expected<std::vector<TargetDescription>>
-kvc::parseTargets(llvm::StringRef option) {
+kvc::parseCpuTargets(llvm::StringRef option) {
   llvm::SmallVector<llvm::StringRef> names;
   option.split(names, ',');
   std::vector<TargetDescription> targets;

@@ -34,6 +34,13 @@ struct LinearTarget {
   // Of products of floats, which widen what they read, and of bytes, whose integers
   // stand beside the sums; tiles have 16 rows of them.
   ProductShapes floats, integers;
+  // Rows of a task of many rows, about: as many as read a block of a matrix from the
+  // caches.
+  int64_t taskRows = 224;
+  // A device's: its memory is touched by tasks alone, and nothing is read to tell how
+  // many there are. Bytes of a task's own memory there; 0: the CPU's, on its stack.
+  int64_t taskBytes = 0;
+  bool isDevice() const { return taskBytes != 0; }
 
   // Whether requests for memory stand between loads that keep their places: where 16
   // registers are few for a product, it is spilled instead.
@@ -49,11 +56,11 @@ struct TargetDescription {
   LinearTarget linear;
 };
 
-// Reads `--target`: "cpu:x86-64-v3" or another level, "cpu:native" (the highest
+// Reads "cpu:x86-64-v3" or another level, "cpu:native" (the highest
 // level that this machine has, scheduled for it), or several of them separated by
 // commas. Best first in the result.
 llvm::Expected<std::vector<TargetDescription>>
-parseTargets(llvm::StringRef option);
+parseCpuTargets(llvm::StringRef option);
 
 // Whether this machine has tiles of bytes and of bf16, and dot products of two bf16.
 bool machineHasTiles();

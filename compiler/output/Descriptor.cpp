@@ -1,6 +1,7 @@
 #include "compiler/output/Library.h"
 #include "compiler/output/Version.h"
 #include "compiler/ForwardSignature.h"
+#include "compiler/cuda/Launch.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -105,25 +106,50 @@ llvm::Constant *describe(llvm::Module &module, const Group &group) {
 std::unique_ptr<llvm::Module>
 kvc::buildDescriptor(llvm::LLVMContext &context,
                      const LibraryDescription &d,
-                     llvm::ArrayRef<LevelCode> levels) {
+                     llvm::ArrayRef<LevelCode> levels,
+                     llvm::ArrayRef<DeviceCode> devices) {
   auto module = std::make_unique<llvm::Module>("descriptor", context);
   auto *pointer = llvm::PointerType::get(context, 0);
 
   // kvc_kernels
-  llvm::SmallVector<llvm::Constant *> kernels;
-  for (const LevelCode &level : levels) {
+  auto forwardOf = [&](llvm::StringRef entry) {
     auto *type = llvm::FunctionType::get(
         llvm::Type::getVoidTy(context),
         llvm::SmallVector<llvm::Type *>(AbiArgument::Count, pointer), /*isVarArg=*/false);
-    auto *forward =
-        llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
-                               level.entry, *module);
+    auto *forward = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                           entry, *module);
     forward->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    return forward;
+  };
+  llvm::SmallVector<llvm::Constant *> kernels;
+  for (const LevelCode &level : levels)
     kernels.push_back(constantOf(
         context, kvc_kernels{},
         {{offsetof(kvc_kernels, level), text(*module, level.target.level)},
          {offsetof(kvc_kernels, features), text(*module, level.target.features)},
-         {offsetof(kvc_kernels, forward), forward}}));
+         {offsetof(kvc_kernels, forward), forwardOf(level.entry)}}));
+
+  // kvc_device_code
+  llvm::SmallVector<llvm::Constant *> codes;
+  for (const DeviceCode &device : devices) {
+    kvc_device_kernel shape = {};
+    shape.threads = kLaneThreads * kTasksOfBlock;
+    auto launched = llvm::map_to_vector(
+        device.kernels, [&](const std::string &name) -> llvm::Constant * {
+          return constantOf(context, shape,
+                            {{offsetof(kvc_device_kernel, name), text(*module, name)}});
+        });
+    kvc_device_code code = {};
+    code.code_bytes = device.ptx.size();
+    code.workspace_bytes = device.workspaceBytes;
+    code.kernels_count = launched.size();
+    codes.push_back(constantOf(
+        context, code,
+        {{offsetof(kvc_device_code, device), text(*module, "cuda")},
+         {offsetof(kvc_device_code, level), text(*module, device.level)},
+         {offsetof(kvc_device_code, code), text(*module, device.ptx)},
+         {offsetof(kvc_device_code, kernels), arrayOf(*module, launched, "launched")},
+         {offsetof(kvc_device_code, forward), forwardOf(device.entry)}}));
   }
 
   // kvc_group
@@ -132,7 +158,7 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
     groups.push_back(describe(*module, group));
 
   // kvc_library
-  static_assert(KVC_ABI_VERSION == 3 && sizeof(kvc_library) == 176 &&
+  static_assert(KVC_ABI_VERSION == 4 && sizeof(kvc_library) == 192 &&
                     sizeof(kvc_group) == 104 && sizeof(kvc_section) == 40,
                 "expected every field of these to be set here");
   kvc_library library = {};
@@ -153,12 +179,16 @@ kvc::buildDescriptor(llvm::LLVMContext &context,
   library.workspace_bytes = d.workspaceBytes;
   library.groups_count = groups.size();
   library.kernels_count = levels.size();
-  llvm::Constant *constant = constantOf(
-      context, library,
-      {{offsetof(kvc_library, name), text(*module, d.name)},
-       {offsetof(kvc_library, compiler), text(*module, kCompilerVersion)},
-       {offsetof(kvc_library, groups), arrayOf(*module, groups, "groups")},
-       {offsetof(kvc_library, kernels), arrayOf(*module, kernels, "kernels")}});
+  library.device_codes_count = devices.size();
+  llvm::SmallVector<Pointer> pointers{
+      {offsetof(kvc_library, name), text(*module, d.name)},
+      {offsetof(kvc_library, compiler), text(*module, kCompilerVersion)},
+      {offsetof(kvc_library, groups), arrayOf(*module, groups, "groups")},
+      {offsetof(kvc_library, kernels), arrayOf(*module, kernels, "kernels")}};
+  if (!codes.empty())
+    pointers.push_back({offsetof(kvc_library, device_codes),
+                        arrayOf(*module, codes, "device_codes")});
+  llvm::Constant *constant = constantOf(context, library, pointers);
 
   auto *accessor = llvm::Function::Create(
       llvm::FunctionType::get(pointer, /*isVarArg=*/false),

@@ -120,12 +120,13 @@ static llvm::Error linkShared(llvm::StringRef archive, llvm::StringRef output,
 
 llvm::Error kvc::writeLibrary(llvm::StringRef directory,
                               const LibraryDescription &description,
-                              llvm::ArrayRef<LevelCode> levels) {
+                              llvm::ArrayRef<LevelCode> levels,
+                              llvm::ArrayRef<DeviceCode> devices) {
   // The descriptor is code for the lowest level, since it runs before one is
   // chosen.
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
-      buildDescriptor(context, description, levels);
+      buildDescriptor(context, description, levels, devices);
   auto descriptor =
       generateCode(*module, levels.back().target, /*assembly=*/false);
   if (!descriptor)
@@ -139,6 +140,8 @@ llvm::Error kvc::writeLibrary(llvm::StringRef directory,
   std::vector<std::string> names;
   for (const LevelCode &level : levels)
     names.push_back(level.target.level + ".o");
+  for (const DeviceCode &device : devices)
+    names.push_back(device.level + ".o");
   names.push_back("descriptor.o");
   std::vector<llvm::NewArchiveMember> members;
   auto addMember = [&](llvm::ArrayRef<char> object) {
@@ -147,6 +150,8 @@ llvm::Error kvc::writeLibrary(llvm::StringRef directory,
   };
   for (const LevelCode &level : levels)
     addMember(level.object);
+  for (const DeviceCode &device : devices)
+    addMember(device.object);
   addMember(*descriptor);
 
   std::string archive = path("lib" + description.name + ".a");

@@ -17,6 +17,15 @@ struct LevelCode {
   llvm::SmallVector<char, 0> object;
 };
 
+// The code of one device: kernels, numbered in this order, and what the host does.
+struct DeviceCode {
+  std::string level, ptx;
+  std::vector<std::string> kernels;
+  int64_t workspaceBytes = 0;
+  std::string entry; // symbol of the host's forward function
+  llvm::SmallVector<char, 0> object;
+};
+
 // What a library says of itself: the fields of kvc_library (abi.h).
 struct LibraryDescription {
   std::string name;
@@ -47,14 +56,16 @@ std::optional<std::string> findSystemLibrary(llvm::StringRef name);
 // an error, and so is code that calls what no library has.
 llvm::Error writeLibrary(llvm::StringRef directory,
                          const LibraryDescription &description,
-                         llvm::ArrayRef<LevelCode> levels);
+                         llvm::ArrayRef<LevelCode> levels,
+                         llvm::ArrayRef<DeviceCode> devices);
 
 // A constant `kvc_library` (abi.h), its kernels, and the accessor
 // `const kvc_library *<name>_library(void)`, as an LLVM module.
 std::unique_ptr<llvm::Module>
 buildDescriptor(llvm::LLVMContext &context,
                 const LibraryDescription &description,
-                llvm::ArrayRef<LevelCode> levels);
+                llvm::ArrayRef<LevelCode> levels,
+                llvm::ArrayRef<DeviceCode> devices);
 
 } // namespace kvc
 

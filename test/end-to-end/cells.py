@@ -51,6 +51,18 @@ class Group(ctypes.Structure):
         + [("sections", ctypes.POINTER(Section))])
 
 
+class DeviceKernel(ctypes.Structure):
+    """kvc_device_kernel."""
+    _fields_ = [("name", text), ("threads", int64)]
+
+
+class DeviceCode(ctypes.Structure):
+    """kvc_device_code."""
+    _fields_ = [("device", text), ("level", text), ("code", text), ("code_bytes", int64),
+                ("workspace_bytes", int64), ("kernels_count", int64),
+                ("kernels", ctypes.POINTER(DeviceKernel)), ("forward", pointer)]
+
+
 class Description(ctypes.Structure):
     """kvc_library of runtime/include/kvc/abi.h."""
     _fields_ = (
@@ -60,7 +72,8 @@ class Description(ctypes.Structure):
         + [("arithmetic", ctypes.c_int), ("numerics", ctypes.c_int)]
         + [(name, int64) for name in ("exact", "weights_bytes", "weights_padding", "max_tokens",
                                       "workspace_bytes", "groups_count")]
-        + [("groups", ctypes.POINTER(Group)), ("kernels_count", int64), ("kernels", ctypes.POINTER(Kernels))])
+        + [("groups", ctypes.POINTER(Group)), ("kernels_count", int64), ("kernels", ctypes.POINTER(Kernels)),
+           ("device_codes_count", int64), ("device_codes", ctypes.POINTER(DeviceCode))])
 
 
 TASK = ctypes.CFUNCTYPE(None, pointer, int64, int64)

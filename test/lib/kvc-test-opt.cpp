@@ -34,10 +34,10 @@ static cl::opt<std::string>
 
 // Code for tiles and pairs, by the features of x86-64-v3.
 static llvm::Error modelLevels(kvc::CompileOptions &options) {
-  auto lowest = kvc::parseTargets("cpu:x86-64-v3");
+  auto lowest = kvc::parseCpuTargets("cpu:x86-64-v3");
   if (!lowest)
     return lowest.takeError();
-  for (kvc::TargetDescription &target : options.targets)
+  for (kvc::TargetDescription &target : options.targets.cpus)
     if (target.linear.hasPairDot) {
       kvc::TargetDescription model = lowest->front();
       model.level = target.level;
@@ -61,7 +61,7 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
     if (llvm::Error error = modelLevels(options))
       return error;
   if (features.getNumOccurrences())
-    for (kvc::TargetDescription &target : options.targets)
+    for (kvc::TargetDescription &target : options.targets.cpus)
       target.llvmFeatures = features;
   if (tile.empty())
     return llvm::Error::success();
@@ -72,7 +72,7 @@ static llvm::Error adjust(kvc::CompileOptions &options) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "--tile: expected ROWSxGROUPS, but got " +
                                        tile);
-  for (kvc::TargetDescription &target : options.targets) {
+  for (kvc::TargetDescription &target : options.targets.cpus) {
     target.linear.tile = shape;
     target.linear.floats = target.linear.integers = {shape, shape};
   }

@@ -89,10 +89,10 @@ static void rejects_libraries(void) {
   CHECK_FAILS(kvc_model_open(&library, "absent", NULL, &model), KVC_INCOMPATIBLE,    \
               message)
   CHECK_LIBRARY(library.abi_version = 9,
-                "expected a library of ABI version 3 (that of runtime 0.1.0), "
+                "expected a library of ABI version 4 (that of runtime 0.1.0), "
                 "but got version 9");
   CHECK_LIBRARY(library.struct_size = 40,
-                "expected kvc_library to have 176 bytes (as in runtime 0.1.0), "
+                "expected kvc_library to have 192 bytes (as in runtime 0.1.0), "
                 "but the library's has 40");
   CHECK_LIBRARY(library.vocab = 0, "library fake: expected vocab to be at "
                                    "least 1, but got 0");

@@ -103,7 +103,7 @@ static void weight_files(const kvc_library *library, const char *weights) {
   ALTERED(view_bytes, "\"kvc_abi\":", "\"kvc_abi\" ", KVC_IO);
   ALTERED(view_bytes, "kvc_abi", "kvc_aby", KVC_INCOMPATIBLE);
   ALTERED(view_bytes, "\"kvc\"", "\"abc\"", KVC_INCOMPATIBLE);
-  ALTERED(view_bytes, "\"3\"", "\"2\"", KVC_INCOMPATIBLE); /* kvc_abi */
+  ALTERED(view_bytes, "\"4\"", "\"2\"", KVC_INCOMPATIBLE); /* kvc_abi */
   CHECK(model == NULL);
 }
 

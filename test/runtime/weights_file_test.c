@@ -58,9 +58,9 @@ static void rejects_other_models(void) {
            "library fake in %s), but got ffffff161d242b32...",
            program_invocation_name);
   expect(KVC_INCOMPATIBLE, mismatch);
-  replace("\"kvc_abi\":\"3\"", "\"kvc_abi\":\"4\"");
-  expect(KVC_INCOMPATIBLE, "__metadata__.kvc_abi: expected version 3 (that of "
-                           "this runtime), but got 4");
+  replace("\"kvc_abi\":\"4\"", "\"kvc_abi\":\"5\"");
+  expect(KVC_INCOMPATIBLE, "__metadata__.kvc_abi: expected version 4 (that of "
+                           "this runtime), but got 5");
   replace(":\"kvc\"", ":\"pt \"");
   expect(KVC_INCOMPATIBLE, "__metadata__.format: expected kvc, but got pt ");
   replace("kvc_identity", "kvx_identity");
@@ -108,7 +108,7 @@ static void rejects_malformed_headers(void) {
   expect(KVC_IO, "header: expected ':' after a name at byte 34");
   replace("\"kvc\",", "\"kvc\" ");
   expect(KVC_IO, "header: expected ',' or '}' after a member at byte 40");
-  replace("\"kvc_abi\":\"3\"", "\"kvc_abi\": 3 ");
+  replace("\"kvc_abi\":\"4\"", "\"kvc_abi\": 4 ");
   expect(KVC_IO, "header: expected a string at byte 51");
   replace(":[256]", ":[256 ");
   CHECK(open_file() == KVC_IO);

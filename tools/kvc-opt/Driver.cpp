@@ -52,16 +52,17 @@ struct CommandLine {
           clEnumValN(kvc::Stage::Kernels, "kernels", "loops over vectors"),
           clEnumValN(kvc::Stage::LLVM, "llvm", "the LLVM dialect"),
           clEnumValN(kvc::Stage::Asm, "asm", "assembly"),
+          clEnumValN(kvc::Stage::GPU, "gpu", "launches and kernels of a CUDA device"),
+          clEnumValN(kvc::Stage::PTX, "ptx", "these kernels' PTX"),
           clEnumValN(kvc::Stage::Library, "library",
                      "library, header and packed weights (default)"),
           clEnumValN(kvc::Stage::Reference, "reference",
                      "the same from the reference lowering"))};
   cl::opt<std::string> target{"target", cl::cat(category),
-      cl::init(kvc::kDefaultTargets.str()),
       cl::desc("cpu:native, cpu:x86-64-v3, cpu:x86-64-v4, cpu:x86-64-v4-vnni, "
-               "cpu:x86-64-v4-bf16, cpu:x86-64-v4-amx, or for a library several with commas (default: "
-               "v3, v4 and those whose instructions it has products for, chosen "
-               "when it loads)")};
+               "cpu:x86-64-v4-bf16, cpu:x86-64-v4-amx, cuda:sm_80, cuda:sm_90, or for a "
+               "library several with commas (default: v3, v4 and those whose "
+               "instructions it has products for, chosen when it loads)")};
   cl::opt<std::string> cache{"cache", cl::value_desc("type,layout"),
       cl::desc("type of cached keys and values (f64, f32, f16, bf16), layout "
                "(contiguous, paged<16>, ...), ring for layers with a window (ring<64>: in "
@@ -198,7 +199,7 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
                   "got " + stage);
   }
   for (const cl::opt<std::string> *option :
-       {&line.cache, &line.weights, &line.activations, &line.numerics})
+       {&line.cache, &line.weights, &line.activations, &line.numerics, &line.target})
     if (option->getNumOccurrences() && option->empty())
       return fail(nameOf(*option) + ": expected a value, but got nothing");
   if (!parseCache(line.cache, options.build))
@@ -219,9 +220,13 @@ int compile(CommandLine &line, bool isMLIR, DialectRegistry &registry,
   if (!targets)
     return fail(targets.takeError());
   options.targets = *targets;
-  options.isForAnyMachine = !line.target.getNumOccurrences();
-  if (line.target.getNumOccurrences() && options.targets.size() > 1 &&
-      options.stage != kvc::Stage::Library)
+  bool isOfDevice =
+      options.stage == kvc::Stage::GPU || options.stage == kvc::Stage::PTX;
+  size_t named = (options.targets.isForAnyMachine ? 0 : options.targets.cpus.size()) +
+                 options.targets.devices.size();
+  size_t fitting = isOfDevice ? options.targets.devices.size()
+                              : named - options.targets.devices.size();
+  if (options.stage != kvc::Stage::Library && (named > 1 || named != fitting))
     return fail("--target: expected one target for " + stage + ", but got '" +
                 line.target + "'");
 

@@ -17,7 +17,7 @@ extern "C" {
 
 /* Changes whenever a struct below, the packed weight file or the meaning of an
  * argument changes. A library of another version is refused. */
-#define KVC_ABI_VERSION 3
+#define KVC_ABI_VERSION 4
 
 /* Bytes of a model's identity (BLAKE3 over the canonical IR and the packed
  * weights). */
@@ -109,6 +109,48 @@ typedef struct kvc_kernels {
   kvc_forward_function forward;
 } kvc_kernels;
 
+/* How the host's part of a device's code starts its kernels, each after those that it
+ * has started before: `tasks` blocks of kernel number `kernel`, none where `tasks` is
+ * 0. `arguments` are the kernel's parameters behind each other, as C lays them out,
+ * read before `launch` returns. A launcher is a struct that begins with this, so that
+ * `self` leads to the rest; what goes wrong it keeps there. */
+typedef struct kvc_launcher {
+  void (*launch)(const struct kvc_launcher *self, int64_t kernel, int64_t tasks,
+                 const void *arguments, int64_t arguments_bytes);
+} kvc_launcher;
+
+/* kvc_forward_function for a device: the buffers are the device's memory, of which the
+ * host reads no element, so that calls with equal sizes and addresses launch the same
+ * kernels with the same arguments. */
+typedef void (*kvc_device_forward_function)(const kvc_buffer *weights,
+                                            const kvc_buffer *pool,
+                                            const kvc_buffer *pages,
+                                            const kvc_buffer *lengths,
+                                            const kvc_buffer *tokens,
+                                            const kvc_buffer *sequences,
+                                            const kvc_buffer *outputs,
+                                            const kvc_buffer *logits,
+                                            const kvc_buffer *workspace,
+                                            const kvc_launcher *launcher);
+
+/* A kernel of a device's code. */
+typedef struct kvc_device_kernel {
+  const char *name;
+  int64_t threads; /* of a block */
+} kvc_device_kernel;
+
+/* The same program compiled for a kind of device: the same bits as the CPU's. */
+typedef struct kvc_device_code {
+  const char *device; /* "cuda" */
+  const char *level;  /* the least architecture that runs it: "sm_80" */
+  const char *code;   /* PTX, text that ends with a 0 */
+  int64_t code_bytes; /* without the 0 */
+  int64_t workspace_bytes;
+  int64_t kernels_count;
+  const kvc_device_kernel *kernels;
+  kvc_device_forward_function forward;
+} kvc_device_code;
+
 /* Numbers of a page that stand in one array,
  *   [rows, positions_per_page / lanes, pieces, lanes, bytes]:
  * a position has `pieces` times `bytes` bytes in each row, and `lanes` positions
@@ -175,6 +217,9 @@ typedef struct kvc_library {
 
   int64_t kernels_count;
   const kvc_kernels *kernels;
+
+  int64_t device_codes_count; /* 0: the CPU alone; of a kind of device, best first */
+  const kvc_device_code *device_codes;
 } kvc_library;
 
 #ifdef __cplusplus
