@@ -297,14 +297,16 @@ def DistributeLanes : Pass<"kvc-distribute-lanes", "::mlir::gpu::GPUModuleOp"> {
   let summary = "gives each lane of a vector a thread";
   let description = [{
     In each kernel a vector of up to 16 numbers becomes one number of each of 16
-    threads, element i that of thread i, and what crosses lanes a shuffle:
-    `vector.load` reads one element, `vector.extract` asks the lane that has it. A
+    threads, element i that of thread i, one of 16 k numbers a vector of k, and what
+    crosses lanes a shuffle: `vector.load` reads one element, `vector.extract` asks the
+    lane that has it. A dot product of bytes is `dp4a`, exact as every other. A
     task's own memory (`memref.alloca`) is the block's shared memory, or the thread's
     where no other touches it; stores that others read stand between two barriers of
     the task.
   }];
   let dependentDialects = ["::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::arith::ArithDialect"];
 }
 
 def ConvertKernels : Pass<"kvc-convert-kernels", "::mlir::gpu::GPUModuleOp"> {

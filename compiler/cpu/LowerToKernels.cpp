@@ -363,13 +363,6 @@ struct LowerToKernels : kvc::impl::LowerToKernelsBase<LowerToKernels> {
       module.emitError("expected the numerics of class fma for a device, but got tiles");
       return signalPassFailure();
     }
-    if (target.isDevice())
-      for (auto weight : module.getOps<WeightOp>())
-        if (weight.getStorage().quants) {
-          weight.emitOpError("expected a matrix of floats for a device, but got ")
-              << weight.getStorage().name;
-          return signalPassFailure();
-        }
     if (failed(ForwardLowering(forward, target).run()))
       return signalPassFailure();
     for (auto weight : llvm::make_early_inc_range(module.getOps<NamedWeight>()))

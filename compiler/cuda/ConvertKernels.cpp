@@ -7,6 +7,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -34,6 +35,7 @@ struct ConvertKernels : kvc::impl::ConvertKernelsBase<ConvertKernels> {
     populateGpuToNVVMConversionPatterns(converter, patterns);
     // LLVM's intrinsics; populateLibDeviceConversionPatterns would call libdevice.
     populateMathToLLVMConversionPatterns(converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
     LLVMConversionTarget target(*context);
     target.addLegalDialect<NVVM::NVVMDialect>();
     target.addLegalOp<gpu::GPUModuleOp>();

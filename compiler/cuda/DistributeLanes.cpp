@@ -1,15 +1,16 @@
 // kvc-distribute-lanes: see Passes.td.
 //
-// A vector of n <= 16 numbers becomes one number in each of the first n lanes, and an
-// op on vectors the same op on one number. What crosses lanes is a shuffle. All lanes
-// of a task do its scalar work, with the same result, and follow the same branches;
-// only the first stores it.
+// A vector of n <= 16 numbers becomes one number in each of the first n lanes, one of
+// 16 k a vector of k, and an op on vectors the same op on these. What crosses lanes is a
+// shuffle. All lanes of a task do its scalar work, with the same result, and follow the
+// same branches; only the first stores it.
 //
 // Sums keep their order: the lanes that `reduceAdd` halves are the same ones.
 #include "compiler/Passes.h"
 #include "compiler/cuda/Launch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -60,9 +61,17 @@ public:
   LogicalResult run();
 
 private:
-  Type ofLane(Type type) {
+  // How many numbers of a vector a lane has.
+  static int64_t perLane(VectorType type) {
+    return std::max<int64_t>(1, type.getNumElements() / kLaneThreads);
+  }
+  static Type ofLane(Type type) {
     auto vector = dyn_cast<VectorType>(type);
-    return vector ? vector.getElementType() : type;
+    if (!vector)
+      return type;
+    int64_t count = perLane(vector);
+    return count == 1 ? vector.getElementType()
+                      : VectorType::get({count}, vector.getElementType());
   }
   Value at(Value value) { return map.lookupOrDefault(value); }
   Value index(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
@@ -90,6 +99,9 @@ private:
   LogicalResult rewrite(Operation &op);
   void allocate(memref::AllocaOp op);
   void load(vector::LoadOp op);
+  Value bitCast(vector::BitCastOp op);
+  Value reduce(vector::ReductionOp op);
+  FailureOr<Value> intrinsic(LLVM::CallIntrinsicOp op);
   LogicalResult constant(arith::ConstantOp op);
   LogicalResult loop(scf::ForOp op);
   LogicalResult branch(scf::IfOp op);
@@ -190,9 +202,20 @@ void Distribution::allocate(memref::AllocaOp op) {
 }
 
 void Distribution::load(vector::LoadOp op) {
-  auto [memory, indices] = place(op.getBase(), op.getIndices(), /*addsLane=*/true);
   int64_t count = op.getVectorType().getNumElements();
   Type element = op.getVectorType().getElementType();
+  if (int64_t each = perLane(op.getVectorType()); each > 1) {
+    auto [memory, indices] = place(op.getBase(), op.getIndices(), /*addsLane=*/false);
+    indices.back() = arith::AddIOp::create(
+        b, indices.back(), arith::MulIOp::create(b, lane, index(each)));
+    // They stand together at a multiple of their size (Storage::pack).
+    auto loaded = vector::LoadOp::create(b, VectorType::get({each}, element), memory,
+                                         indices);
+    loaded.setAlignment(each * element.getIntOrFloatBitWidth() / 8);
+    map.map(op.getResult(), loaded.getResult());
+    return;
+  }
+  auto [memory, indices] = place(op.getBase(), op.getIndices(), /*addsLane=*/true);
   if (count == kLanes) {
     map.map(op.getResult(),
             memref::LoadOp::create(b, memory, indices).getResult());
@@ -211,10 +234,65 @@ void Distribution::load(vector::LoadOp op) {
   map.map(op.getResult(), inside.getResult(0));
 }
 
+// Of what a lane has; or of bytes, one in each lane, a word of four in every fourth's.
+Value Distribution::bitCast(vector::BitCastOp op) {
+  Value source = at(op.getSource());
+  auto from = op.getSourceVectorType(), to = op.getResultVectorType();
+  if (perLane(from) == 1 && from.getNumElements() > to.getNumElements()) {
+    int64_t parts = from.getNumElements() / to.getNumElements();
+    int64_t bits = from.getElementTypeBitWidth();
+    Value result;
+    for (int64_t part = 0; part != parts; ++part) {
+      Value place = arith::AddIOp::create(
+          b, arith::MulIOp::create(b, laneWord, word(parts)), word(part));
+      Value wide = arith::ExtUIOp::create(b, b.getI32Type(), shuffle(source, place));
+      if (part)
+        wide = arith::ShLIOp::create(b, wide, word(part * bits));
+      result = part ? Value(arith::OrIOp::create(b, result, wide)) : wide;
+    }
+    return result;
+  }
+  // vector.bitcast takes no scalars.
+  if (!isa<VectorType>(source.getType()))
+    source = vector::BroadcastOp::create(b, VectorType::get({1}, source.getType()),
+                                         source);
+  Type type = ofLane(to);
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector::BitCastOp::create(b, vector, source);
+  Value one = vector::BitCastOp::create(b, VectorType::get({1}, type), source);
+  return vector::ExtractOp::create(b, one, ArrayRef<int64_t>{0});
+}
+
+// Of integers, in whose sums no order shows.
+Value Distribution::reduce(vector::ReductionOp op) {
+  Value value = at(op.getVector());
+  for (int64_t distance = kLaneThreads / 2; distance; distance /= 2) {
+    Value other =
+        shuffle(value, arith::XOrIOp::create(b, laneWord, word(distance)));
+    value = op.getKind() == vector::CombiningKind::ADD
+                ? Value(arith::AddIOp::create(b, value, other))
+                : Value(arith::MaxSIOp::create(b, value, other));
+  }
+  return value;
+}
+
+// The dot product of four bytes without a sign by four with one, added to a word.
+FailureOr<Value> Distribution::intrinsic(LLVM::CallIntrinsicOp op) {
+  if (op.getIntrin() != "llvm.x86.avx512.vpdpbusd.512")
+    return op.emitOpError("expected an intrinsic that a device has, but got ")
+           << op.getIntrin();
+  return NVVM::DotAccumulate4WayOp::create(
+             b, b.getI32Type(), at(op.getArgs()[1]), NVVM::DotAccumulateType::UNSIGNED,
+             at(op.getArgs()[2]), NVVM::DotAccumulateType::SIGNED, at(op.getArgs()[0]))
+      .getResult();
+}
+
 LogicalResult Distribution::constant(arith::ConstantOp op) {
   auto dense = cast<DenseElementsAttr>(op.getValue());
   if (dense.isSplat()) {
     auto value = cast<TypedAttr>(dense.getSplatValue<Attribute>());
+    if (auto vector = dyn_cast<VectorType>(ofLane(dense.getType())))
+      value = DenseElementsAttr::get(vector, dense.getSplatValue<Attribute>());
     map.map(op.getResult(), arith::ConstantOp::create(b, value).getResult());
     return success();
   }
@@ -311,7 +389,14 @@ LogicalResult Distribution::rewrite(Operation &op) {
         });
         return success();
       })
-      .Case([&](memref::PrefetchOp) { return success(); }) // threads hide the wait
+      // Threads hide the wait, and of a thread alone the other is no instruction.
+      .Case<memref::PrefetchOp, LLVM::FenceOp>([&](auto) { return success(); })
+      .Case([&](vector::BitCastOp o) { return set(bitCast(o)); })
+      .Case([&](vector::ReductionOp o) { return set(reduce(o)); })
+      .Case([&](LLVM::CallIntrinsicOp o) -> LogicalResult {
+        FailureOr<Value> value = intrinsic(o);
+        return failed(value) ? failure() : set(*value);
+      })
       .Case([&](vector::BroadcastOp o) -> LogicalResult {
         if (auto from = dyn_cast<VectorType>(o.getSource().getType()))
           return set(shuffle(at(o.getSource()), int64_t(0)));

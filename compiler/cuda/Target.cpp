@@ -6,10 +6,10 @@
 using namespace kvc;
 
 // A block's shared memory is 48 KiB where the driver isn't asked for more. A thread has
-// one of the sums that a CPU's lane has.
+// one of the sums that a CPU's lane has, and dot products of four bytes.
 static constexpr int64_t kSharedBytes = 48 << 10;
 static constexpr LinearTarget kLinear{
-    256,    false,  false, false, {1, 4}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}},
+    512,    true,   false, false, {1, 4}, {{4, 2}, {8, 2}}, {{4, 1}, {8, 1}},
     /*taskRows=*/8, /*taskBytes=*/kSharedBytes / kTasksOfBlock};
 
 // PTX 7.0, the default of sm_80, has no conversions of bf16.

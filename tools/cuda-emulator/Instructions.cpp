@@ -48,10 +48,25 @@ void each(Warp &warp, const Instruction &i, uint32_t mask) {
                   std::make_index_sequence<arity(function)>());
 }
 
-template <typename T> T sum(T a, T b) { return a + b; }
-template <typename T> T difference(T a, T b) { return a - b; }
-template <typename T> T product(T a, T b) { return a * b; }
-template <typename T> T quotient(T a, T b) { return a / b; }
+// Integers wrap around, with or without a sign.
+template <typename T, bool = std::is_integral_v<T>> struct Wrapping {
+  using type = T;
+};
+template <typename T> struct Wrapping<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
+template <typename T> using Wrap = typename Wrapping<T>::type;
+template <typename T> T sum(T a, T b) { return T(Wrap<T>(a) + Wrap<T>(b)); }
+template <typename T> T difference(T a, T b) { return T(Wrap<T>(a) - Wrap<T>(b)); }
+template <typename T> T product(T a, T b) { return T(Wrap<T>(a) * Wrap<T>(b)); }
+template <typename T> T quotient(T a, T b) {
+  if constexpr (std::is_integral_v<T>) // by 0 it is unspecified
+    return b == 0                                     ? T(-1)
+           : std::is_signed_v<T> && b == T(-1) ? T(Wrap<T>(0) - Wrap<T>(a))
+                                               : T(a / b);
+  else
+    return a / b;
+}
 template <typename T> T fused(T a, T b, T c) { return std::fma(a, b, c); }
 template <typename T> T root(T a) { return std::sqrt(a); }
 template <typename T> T reciprocal(T a) { return T(1) / a; }
@@ -62,7 +77,7 @@ template <typename T> T either(T a, T b) { return a | b; }
 template <typename T> T differing(T a, T b) { return a ^ b; }
 template <typename T> T moved(T a) { return a; }
 template <typename T> T chosen(T a, T b, uint8_t p) { return p ? a : b; }
-template <typename T> T sumOfProduct(T a, T b, T c) { return a * b + c; }
+template <typename T> T sumOfProduct(T a, T b, T c) { return sum(product(a, b), c); }
 template <typename T> bool isEqual(T a, T b) { return a == b; }
 template <typename T> bool isOther(T a, T b) { return a != b; }
 template <typename T> bool isLess(T a, T b) { return a < b; }
@@ -93,13 +108,29 @@ float negatedF32(float a) { return negated(a); }
 double negatedF64(double a) { return negated(a); }
 float magnitudeF32(float a) { return read<float>(bitsOf(a) & 0x7fffffffu); }
 double magnitudeF64(double a) { return read<double>(bitsOf(a) & ~(uint64_t(1) << 63)); }
-template <typename T> T opposite(T a) { return T(0) - a; }
+template <typename T> T opposite(T a) { return difference(T(0), a); }
 template <typename T> T inverted(T a) { return ~a; }
 uint8_t invertedPredicate(uint8_t a) { return !a; }
-uint32_t field(uint32_t a, uint32_t at, uint32_t count) {
+
+template <typename T> T field(T a, uint32_t at, uint32_t count) {
+  constexpr uint32_t width = 8 * sizeof(T);
   at &= 255, count &= 255;
-  uint32_t shifted = at < 32 ? a >> at : 0;
-  return count < 32 ? shifted & ((1u << count) - 1) : shifted;
+  T shifted = at < width ? a >> at : 0;
+  return count < width ? shifted & ((T(1) << count) - 1) : shifted;
+}
+// Four bytes without a sign by four with one.
+int32_t dotOfBytes(uint32_t a, uint32_t b, int32_t before) {
+  int32_t dot = 0;
+  for (int shift = 0; shift != 32; shift += 8)
+    dot += int32_t(a >> shift & 255) * int8_t(b >> shift);
+  return sum(dot, before);
+}
+float rounded(float a) { return std::nearbyint(a); }
+// What isn't a number is 0, and what is too large the last one.
+int32_t truncated(float a) {
+  if (std::isnan(a))
+    return 0;
+  return a >= 0x1p31f ? INT32_MAX : a < -0x1p31f ? INT32_MIN : int32_t(a);
 }
 
 float fromHalf(uint16_t bits) { return float(read<_Float16>(bits)); }
@@ -164,7 +195,13 @@ const Table &table() {
       {"mul.hi.s32", each<upperProduct<int64_t, int32_t>>},
       {"mul.hi.u64", each<upperProduct<unsigned __int128, uint64_t>>},
       {"mul.hi.s64", each<upperProduct<__int128, int64_t>>},
-      {"bfe.u32", each<field>},
+      {"bfe.u32", each<field<uint32_t>>},
+      {"bfe.u64", each<field<uint64_t>>},
+      {"dp4a.u32.s32", each<dotOfBytes>},
+      {"shr.u16", each<shiftedRight<uint16_t>>},
+      {"shr.s16", each<shiftedRight<int16_t>>},
+      {"cvt.rni.f32.f32", each<rounded>},
+      {"cvt.rzi.s32.f32", each<truncated>},
       {"cvt.u64.u32", each<converted<uint64_t, uint32_t>>},
       {"cvt.u32.u64", each<converted<uint32_t, uint64_t>>},
       {"cvt.s64.s32", each<converted<int64_t, int32_t>>},
@@ -172,6 +209,9 @@ const Table &table() {
       {"cvt.u16.u32", each<converted<uint16_t, uint32_t>>},
       {"cvt.rn.f64.s64", each<converted<double, int64_t>>},
       {"cvt.rn.f32.s32", each<converted<float, int32_t>>},
+      {"cvt.rn.f32.u32", each<converted<float, uint32_t>>},
+      {"cvt.rn.f32.s16", each<converted<float, int16_t>>},
+      {"cvt.rn.f32.u16", each<converted<float, uint16_t>>},
       {"cvt.f64.f32", each<converted<double, float>>},
       {"cvt.rn.f32.f64", each<converted<float, double>>},
       {"cvt.f32.f16", each<fromHalf>},

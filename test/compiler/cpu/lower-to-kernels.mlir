@@ -54,10 +54,12 @@
 // CHECK: arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
 // Keys and values are narrowed into the sequence's page.
 // CHECK: %[[PAGE:.*]] = memref.view %[[POOL]]
-// CHECK: %[[KEY:.*]] = arith.truncf {{.*}} : f32 to f16
+// CHECK: %[[NARROW:.*]] = arith.truncf {{.*}} : f32 to f16
+// CHECK: %[[KEY:.*]] = arith.select {{.*}}, %[[NARROW]] : f16
 // CHECK: %[[KEYS:.*]] = memref.view %[[PAGE]]{{.*}} to memref<2x2x8x16xf16>
 // CHECK: memref.store %[[KEY]], %[[KEYS]]
-// CHECK: %[[VALUE:.*]] = arith.truncf {{.*}} : vector<8xf32> to vector<8xf16>
+// CHECK: %[[NARROWED:.*]] = arith.truncf {{.*}} : vector<8xf32> to vector<8xf16>
+// CHECK: %[[VALUE:.*]] = arith.select {{.*}}, %[[NARROWED]]
 // CHECK: %[[VALUES:.*]] = memref.view %[[PAGE]][%c1024][] {{.*}} to memref<2x32x8xf16>
 // CHECK: vector.store %[[VALUE]], %[[VALUES]]
 // A tile of keys: all rows that see the whole of it share what is read of it.

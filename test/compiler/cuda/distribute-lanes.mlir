@@ -86,12 +86,52 @@ gpu.module @kernels {
 
 // -----
 
+// Four bytes a lane, and a word of four of each fourth.
 gpu.module @kernels {
-  gpu.func @bytes(%rows: memref<?x64xi8>, %task: index) kernel {
+  // CHECK-LABEL: gpu.func @bytes
+  gpu.func @bytes(%rows: memref<?x64xi8>, %out: memref<?x4xi32>, %task: index) kernel {
     %c0 = arith.constant 0 : index
-    %x = vector.load %rows[%task, %c0] : memref<?x64xi8>, vector<16xi8>
-    // expected-error @+1 {{'vector.bitcast' op expected an op that a lane can do by itself}}
-    %words = vector.bitcast %x : vector<16xi8> to vector<4xi32>
+    // CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c4
+    // CHECK: %[[FOUR:.*]] = vector.load %{{.*}}[%{{.*}}, %[[FIRST]]] {alignment = 4 : i64} : memref<?x64xi8>, vector<4xi8>
+    %x = vector.load %rows[%task, %c0] : memref<?x64xi8>, vector<64xi8>
+    // CHECK: %[[WORD:.*]] = vector.bitcast %[[FOUR]] : vector<4xi8> to vector<1xi32>
+    // CHECK: %[[OWN:.*]] = vector.extract %[[WORD]][0]
+    %words = vector.bitcast %x : vector<64xi8> to vector<16xi32>
+    // CHECK: %[[DOT:.*]] = nvvm.dot.accumulate.4way %[[FOUR]] <unsigned>, %[[FOUR]] <signed>, %[[OWN]]
+    %dot = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%words, %x, %x) : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
+    // CHECK: %[[BYTE:.*]] = arith.trunci %[[DOT]] : i32 to i8
+    %bytes = arith.trunci %dot : vector<16xi32> to vector<16xi8>
+    // CHECK-COUNT-4: nvvm.shfl.sync idx
+    // CHECK: arith.ori
+    %packed = vector.bitcast %bytes : vector<16xi8> to vector<4xi32>
+    vector.store %packed, %out[%task, %c0] : memref<?x4xi32>, vector<4xi32>
+    // CHECK-COUNT-4: arith.maxsi
+    %most = vector.reduction <maxsi>, %dot : vector<16xi32> into i32
+    memref.store %most, %out[%task, %c0] : memref<?x4xi32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @shuffled(%rows: memref<?x16xf32>, %task: index) kernel {
+    %c0 = arith.constant 0 : index
+    %x = vector.load %rows[%task, %c0] : memref<?x16xf32>, vector<16xf32>
+    // expected-error @+1 {{'vector.shuffle' op expected an op that a lane can do by itself}}
+    %y = vector.shuffle %x, %x [0, 2] : vector<16xf32>, vector<16xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @other(%rows: memref<?x64xi8>, %task: index) kernel {
+    %c0 = arith.constant 0 : index
+    %x = vector.load %rows[%task, %c0] : memref<?x64xi8>, vector<64xi8>
+    // expected-error @+1 {{expected an intrinsic that a device has, but got llvm.x86.avx2.psign.b}}
+    %y = llvm.call_intrinsic "llvm.x86.avx2.psign.b"(%x, %x) : (vector<64xi8>, vector<64xi8>) -> vector<64xi8>
     gpu.return
   }
 }

@@ -280,6 +280,29 @@ void testInstructions() {
     wide = at >= 32 ? 0 : wide >> at;
     return count >= 32 ? uint32_t(wide) : uint32_t(wide & ((uint64_t(1) << count) - 1));
   });
+  test("bfe.u64", +[](uint64_t a, uint32_t at, uint32_t count) {
+    unsigned __int128 wide = a;
+    at &= 255, count &= 255;
+    wide = at >= 64 ? 0 : wide >> at;
+    return count >= 64 ? uint64_t(wide)
+                       : uint64_t(wide & ((static_cast<unsigned __int128>(1) << count) - 1));
+  });
+  test("dp4a.u32.s32", +[](uint32_t a, uint32_t b, int32_t c) {
+    int64_t sum = c;
+    for (int i = 0; i != 4; ++i)
+      sum += int64_t(valueOf<uint8_t>(a >> 8 * i)) * valueOf<int8_t>(b >> 8 * i);
+    return int32_t(sum);
+  });
+  test("shr.u16", +[](uint16_t a, uint32_t n) { return uint16_t(n > 15 ? 0 : a >> n); });
+  test("shr.s16", +[](int16_t a, uint32_t n) { return int16_t(a >> (n > 15 ? 15 : n)); });
+  test("cvt.rni.f32.f32", +[](float a) { return std::rint(a); });
+  test("cvt.rzi.s32.f32", +[](float a) {
+    double whole = std::trunc(double(a));
+    return std::isnan(a)           ? 0
+           : whole > INT32_MAX ? INT32_MAX
+           : whole < INT32_MIN ? INT32_MIN
+                               : int32_t(whole);
+  });
   test("cvt.u64.u32", +[](uint32_t a) { return uint64_t(a); });
   test("cvt.u32.u64", +[](uint64_t a) { return uint32_t(a); });
   test("cvt.s64.s32", +[](int32_t a) { return int64_t(a); });
@@ -287,6 +310,9 @@ void testInstructions() {
   test("cvt.u16.u32", +[](uint32_t a) { return uint16_t(a); });
   test("cvt.rn.f64.s64", +[](int64_t a) { return double(a); });
   test("cvt.rn.f32.s32", +[](int32_t a) { return float(a); });
+  test("cvt.rn.f32.u32", +[](uint32_t a) { return float(a); });
+  test("cvt.rn.f32.s16", +[](int16_t a) { return float(a); });
+  test("cvt.rn.f32.u16", +[](uint16_t a) { return float(a); });
   test("cvt.f64.f32", +[](float a) { return double(a); });
   test("cvt.rn.f32.f64", +[](double a) { return float(a); });
   test("cvt.rn.f16.f32", +[](float a) {
