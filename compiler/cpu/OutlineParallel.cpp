@@ -8,15 +8,14 @@
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
 #include "compiler/cpu/KernelBuilder.h"
+#include "compiler/cpu/Outline.h"
 #include "dialect/KVC.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace kvc {
 #define GEN_PASS_DEF_OUTLINEPARALLEL
@@ -52,26 +51,6 @@ private:
   Type pointer;
   Value executor;
 };
-
-// Values from outside that the loop's body uses. Constants are made again
-// inside instead.
-SmallVector<Value> captures(scf::ParallelOp loop) {
-  SetVector<Value> used;
-  getUsedValuesDefinedAbove(loop.getRegion(), used);
-  SmallVector<Value> captured;
-  for (Value value : used) {
-    if (!matchPattern(value, m_Constant())) {
-      captured.push_back(value);
-      continue;
-    }
-    OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
-    Value copy = b.clone(*value.getDefiningOp())->getResult(0);
-    value.replaceUsesWithIf(copy, [&](OpOperand &use) {
-      return loop.getRegion().isAncestor(use.getOwner()->getParentRegion());
-    });
-  }
-  return captured;
-}
 
 LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, Location loc,
                                      StringRef name, ArrayRef<Value> captured,
@@ -113,48 +92,32 @@ LLVM::LLVMFuncOp Outliner::buildTask(scf::ParallelOp loop, Location loc,
 }
 
 void Outliner::outline(scf::ParallelOp loop) {
-  SmallVector<Value> captured = captures(loop);
-  SmallVector<Type> fields;
-  for (Value value : captured)
-    fields.push_back(converter.convertType(value.getType()));
-  Type context = LLVM::LLVMStructType::getLiteral(loop.getContext(), fields);
-  auto named = dyn_cast<NameLoc>(loop.getLoc());
-  StringRef name = named ? named.getName().getValue() : "task";
-  Location loc = named ? named.getChildLoc() : loop.getLoc();
-  LLVM::LLVMFuncOp task = buildTask(loop, loc, name, captured, context);
-
-  // The context lives on the caller's stack until all tasks are done.
-  auto b = ImplicitLocOpBuilder::atBlockBegin(loc, &function.getBody().front());
-  Value one = LLVM::ConstantOp::create(b, b.getI64Type(), 1);
-  Value storage = LLVM::AllocaOp::create(b, pointer, context, one, 64);
-  b.setInsertionPoint(loop);
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value converted =
-        UnrealizedConversionCastOp::create(b, fields[i], value).getResult(0);
-    Value address = LLVM::GEPOp::create(b, pointer, context, storage,
-                                        ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-    LLVM::StoreOp::create(b, converted, address);
-  }
+  SmallVector<Value> captured = captureValues(loop);
+  auto [name, loc] = nameOfTasks(loop);
+  // It lives on the caller's stack until all tasks are done.
+  ImplicitLocOpBuilder b(loc, loop);
+  Arguments context = storeArguments(b, converter, captured);
+  LLVM::LLVMFuncOp task = buildTask(loop, loc, name, captured, context.type);
   // count = upper bound: kernels start at 0 and step by 1
   Value count = arith::IndexCastOp::create(b, b.getI64Type(),
                                            loop.getUpperBound().front());
+  auto number = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(b, b.getI64Type(), value);
+  };
   // One task is the caller's own and no dispatch, and so are those of a few rows.
-  Value most = loop->hasAttr(kRowLoopAttr)
-                   ? LLVM::ConstantOp::create(b, b.getI64Type(), kFewRows)
-                   : one;
+  Value most = number(loop->hasAttr(kRowLoopAttr) ? kFewRows : 1);
   Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, count, most);
   auto choice = scf::IfOp::create(b, isOwn, /*withElseRegion=*/true);
   b.setInsertionPointToStart(choice.thenBlock());
-  Value zero = LLVM::ConstantOp::create(b, b.getI64Type(), 0);
-  LLVM::CallOp::create(b, task, ValueRange{storage, zero, count});
+  LLVM::CallOp::create(b, task, ValueRange{context.address, number(0), count});
   b.setInsertionPointToStart(choice.elseBlock());
   Value parallelFor = LLVM::LoadOp::create(b, pointer, executor);
   Value address = LLVM::AddressOfOp::create(b, pointer, task.getName());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(loop.getContext()),
       {pointer, pointer, pointer, b.getI64Type()});
-  LLVM::CallOp::create(b, type,
-                       ValueRange{parallelFor, executor, address, storage, count});
+  LLVM::CallOp::create(
+      b, type, ValueRange{parallelFor, executor, address, context.address, count});
   loop.erase();
 }
 
@@ -165,11 +128,7 @@ struct OutlineParallel : kvc::impl::OutlineParallelBase<OutlineParallel> {
       return;
     if (failed(verifyAbiForward(function)))
       return signalPassFailure();
-    SmallVector<scf::ParallelOp> loops;
-    function.walk<WalkOrder::PreOrder>([&](scf::ParallelOp loop) {
-      loops.push_back(loop);
-      return WalkResult::skip();
-    });
+    SmallVector<scf::ParallelOp> loops = outermostLoops(function);
     for (scf::ParallelOp loop : loops)
       if (loop.getNumLoops() != 1 || !loop.getInitVals().empty() ||
           !matchPattern(loop.getLowerBound().front(), m_Zero()) ||

@@ -5,17 +5,15 @@
 // type, where the launcher reads them.
 #include "compiler/ForwardSignature.h"
 #include "compiler/Passes.h"
+#include "compiler/cpu/Outline.h"
 #include "compiler/cuda/Launch.h"
 #include "dialect/KVC.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace kvc {
 #define GEN_PASS_DEF_OUTLINELAUNCHES
@@ -49,27 +47,6 @@ private:
   Value launcher;
   int64_t count = 0;
 };
-
-// Values from outside that the loop's body uses. Constants, and the addresses of the
-// module's, are made again inside instead.
-SmallVector<Value> captures(scf::ParallelOp loop) {
-  SetVector<Value> used;
-  getUsedValuesDefinedAbove(loop.getRegion(), used);
-  SmallVector<Value> captured;
-  for (Value value : used) {
-    if (!matchPattern(value, m_Constant()) &&
-        !value.getDefiningOp<memref::GetGlobalOp>()) {
-      captured.push_back(value);
-      continue;
-    }
-    OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
-    Value copy = b.clone(*value.getDefiningOp())->getResult(0);
-    value.replaceUsesWithIf(copy, [&](OpOperand &use) {
-      return loop.getRegion().isAncestor(use.getOwner()->getParentRegion());
-    });
-  }
-  return captured;
-}
 
 } // namespace
 
@@ -117,37 +94,22 @@ gpu::GPUFuncOp Launches::buildKernel(scf::ParallelOp loop, Location loc,
 }
 
 void Launches::outline(scf::ParallelOp loop) {
-  SmallVector<Value> captured = captures(loop);
-  auto named = dyn_cast<NameLoc>(loop.getLoc());
-  std::string name = named ? named.getName().str() : "task";
+  SmallVector<Value> captured = captureValues(loop);
+  auto [tasksName, loc] = nameOfTasks(loop);
+  std::string name = tasksName.str();
   llvm::replace(name, '.', '_'); // PTX has no such names
-  Location loc = named ? named.getChildLoc() : loop.getLoc();
   buildKernel(loop, loc, name, captured);
 
-  auto b = ImplicitLocOpBuilder::atBlockBegin(loc, &forward.getBody().front());
+  ImplicitLocOpBuilder b(loc, loop);
   Value tasks = loop.getUpperBound().front(); // kernels start at 0 and step by 1
   captured.insert(captured.begin(), tasks);
-  SmallVector<Type> fields;
-  for (Value value : captured)
-    fields.push_back(converter.convertType(value.getType()));
-  Type arguments = LLVM::LLVMStructType::getLiteral(loop.getContext(), fields);
+  Arguments arguments = storeArguments(b, converter, captured);
   auto number = [&](int64_t value) -> Value {
     return LLVM::ConstantOp::create(b, b.getI64Type(), value);
   };
-  Value storage = LLVM::AllocaOp::create(b, pointer, arguments, number(1), 64);
-  b.setInsertionPoint(loop);
-  auto addressOf = [&](Value base, LLVM::GEPArg index, size_t field) -> Value {
-    return LLVM::GEPOp::create(b, pointer, arguments, base,
-                               ArrayRef<LLVM::GEPArg>{index, int32_t(field)});
-  };
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value converted =
-        UnrealizedConversionCastOp::create(b, fields[i], value).getResult(0);
-    LLVM::StoreOp::create(b, converted, addressOf(storage, 0, i));
-  }
   Value bytes = LLVM::PtrToIntOp::create(
       b, b.getI64Type(),
-      LLVM::GEPOp::create(b, pointer, arguments, LLVM::ZeroOp::create(b, pointer),
+      LLVM::GEPOp::create(b, pointer, arguments.type, LLVM::ZeroOp::create(b, pointer),
                           ArrayRef<LLVM::GEPArg>{1}));
   Value blocks = arith::IndexCastOp::create(
       b, b.getI64Type(),
@@ -159,7 +121,8 @@ void Launches::outline(scf::ParallelOp loop) {
   Value launch = LLVM::LoadOp::create(b, pointer, launcher);
   LLVM::CallOp::create(
       b, type,
-      ValueRange{launch, launcher, number(count++), blocks, storage, bytes});
+      ValueRange{launch, launcher, number(count++), blocks, arguments.address,
+                 bytes});
   loop.erase();
 }
 
@@ -171,19 +134,11 @@ struct OutlineLaunches : kvc::impl::OutlineLaunchesBase<OutlineLaunches> {
       return;
     if (failed(verifyAbiForward(forward)))
       return signalPassFailure();
-    SmallVector<scf::ParallelOp> loops;
-    forward.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (auto loop = dyn_cast<scf::ParallelOp>(op)) {
-        loops.push_back(loop);
-        return WalkResult::skip();
-      }
-      return WalkResult::advance();
-    });
     OpBuilder b = OpBuilder::atBlockEnd(getOperation().getBody());
     auto kernels =
         gpu::GPUModuleOp::create(b, getOperation().getLoc(), kKernelModule);
     Launches launches(forward, kernels);
-    for (scf::ParallelOp loop : loops)
+    for (scf::ParallelOp loop : outermostLoops(forward))
       launches.outline(loop);
     // The host reads none of the device's memory, but its own constants.
     WalkResult reads = forward.walk([&](Operation *op) {

@@ -59,7 +59,6 @@ private:
   bool parseInstruction(Text text);
   bool parseOperands(Text name, Text text, Instruction &instruction);
   bool parseAddress(Text text, Instruction &instruction);
-  bool readsValue(Text name, Instruction &instruction, size_t &reads);
   bool endKernel();
 
   // The register called `name`, or one that holds a constant.
@@ -76,7 +75,7 @@ private:
   std::map<std::pair<int, uint64_t>, uint32_t> presets;
   std::map<std::string, int32_t, std::less<>> labels;
   std::vector<std::pair<size_t, std::string>> branches;
-  std::map<std::string, Variable, std::less<>> shared, local;
+  std::map<std::string, Variable, std::less<>> variables; // in shared or local memory
   std::map<int, std::string> files;
 };
 
@@ -104,7 +103,7 @@ bool Parser::valueOf(Text text, uint32_t &index) {
     return index = presetOf(found->second, 0), true;
   if (startsWith(text, "%") || text == "_") // which nobody reads
     return index = registerOf(text), true;
-  if (auto found = shared.find(text); found != shared.end())
+  if (auto found = variables.find(text); found != variables.end())
     return index = presetOf(Special::Constant, uint64_t(found->second.offset)), true;
   if (auto found = module.globals.find(text); found != module.globals.end()) {
     // relocate() finds it by this mark.
@@ -275,7 +274,7 @@ bool Parser::parseVariable(Text text, int64_t &size) {
   int64_t bytes = std::strtoll(std::string(take(text, "]")).c_str(), nullptr, 10);
   // No further than asked: what needs more shows.
   int64_t at = (size + alignment - 1) / alignment * alignment;
-  shared[std::string(name)] = {at, bytes};
+  variables[std::string(name)] = {at, bytes};
   size = at + bytes;
   return true;
 }
@@ -334,12 +333,8 @@ bool Parser::parseDirective(Text text) {
     return parseParameter(text);
   if (startsWith(text, ".shared"))
     return parseVariable(text, kernel->sharedBytes);
-  if (startsWith(text, ".local")) {
-    auto before = shared;
-    if (!parseVariable(text, kernel->localBytes))
-      return false;
-    return true;
-  }
+  if (startsWith(text, ".local"))
+    return parseVariable(text, kernel->localBytes);
   if (startsWith(text, ".maxntid") || startsWith(text, ".reqntid")) {
     take(text, " \t");
     kernel->threads = std::strtoll(std::string(take(text, ",")).c_str(), nullptr, 10);
@@ -379,7 +374,7 @@ bool Parser::endKernel() {
   labels.clear();
   registers.clear();
   presets.clear();
-  shared.clear();
+  variables.clear();
   kernel = nullptr;
   inBody = false;
   return true;
